@@ -353,17 +353,13 @@ using Place = ir::TilePlace;
 class InView {
  public:
   InView(target::Fragment fragment, bool swapped)
-      : fragment_(std::move(fragment)), swapped_(swapped) {
-    for (int lane = 0; lane < lanes(); ++lane) of_lane_.push_back(fragment_.tv(lane, 0));
-    for (int value = 0; value < values(); ++value) of_value_.push_back(fragment_.tv(0, value));
-  }
+      : fragment_(std::move(fragment)), swapped_(swapped) {}
 
   [[nodiscard]] int lanes() const { return fragment_.lanes; }
   [[nodiscard]] int values() const { return fragment_.values; }
   [[nodiscard]] Place operator()(int lane, int value) const {
-    const auto index = static_cast<int>(of_lane_[lane] + of_value_[value]);
-    const Place place{index % fragment_.rows, index / fragment_.rows};
-    return swapped_ ? Place{place.col, place.row} : place;
+    const target::Element at = element_of(fragment_, lane, value);
+    return swapped_ ? Place{at.col, at.row} : Place{at.row, at.col};
   }
   // The columns that the tile itself has in the view.
   [[nodiscard]] int columns() const { return swapped_ ? fragment_.edge.row : fragment_.edge.col; }
@@ -371,9 +367,6 @@ class InView {
  private:
   target::Fragment fragment_;
   bool swapped_;
-  // The parts of an element's index.
-  std::vector<Index> of_lane_;
-  std::vector<Index> of_value_;
 };
 
 InView registers_of(const ir::Function& function, const ir::Load& load) {

@@ -10,6 +10,12 @@
 
 namespace kiln::target {
 
+void Fragment::deal(const Layout& layout) {
+  tv = layout;
+  of_lanes = indices_of(mode(tv, 0));
+  of_values = indices_of(mode(tv, 1));
+}
+
 Fragment fragment_layout(const Mma& mma, Operand operand, int tile_rows, int tile_cols) {
   const TileExtents atom = extents(mma, operand);
   KILN_CHECK(
@@ -35,7 +41,7 @@ Fragment fragment_layout(const Mma& mma, Operand operand, int tile_rows, int til
   }
   if (out.reps_rows > 1) values.leaf(out.reps_rows, atom.rows);
   if (out.reps_cols > 1) values.leaf(out.reps_cols, Index{tile_rows} * atom.cols);
-  out.tv = make_layout(mode(atom_tv, 0), values.done_flat());
+  out.deal(make_layout(mode(atom_tv, 0), values.done_flat()));
   const Index elements = Index{tile_rows} * tile_cols;
   if (size(out.tv) > elements)
     return out;  // several lanes hold each element, which has no one owner
@@ -60,16 +66,14 @@ std::optional<FragmentColumns> columns_of(const Fragment& whole, int first, int 
   part.edge.col = cols;
   part.values = values;
   part.reps_cols = 1;
-  // An index is a lane's offset plus a value's, so lanes need not be crossed with values.
-  Index widest = 0;
-  for (int lane = 0; lane < whole.lanes; ++lane) widest = std::max(widest, whole.tv(lane, 0));
+  const Index widest = std::ranges::max(whole.of_lanes);
   for (int value = 0; value < values; ++value) {
-    const Index here = whole.tv(0, value);
-    const Index there = whole.tv(0, first_value + value);
+    const Index here = whole.of_values[static_cast<std::size_t>(value)];
+    const Index there = whole.of_values[static_cast<std::size_t>(first_value + value)];
     if (there - here != Index{first} * whole.rows) return std::nullopt;
     if ((widest + here) / whole.rows >= cols) return std::nullopt;
   }
-  part.tv = make_layout(mode(whole.tv, 0), composition(mode(whole.tv, 1), make_layout(values, 1)));
+  part.deal(make_layout(mode(whole.tv, 0), composition(mode(whole.tv, 1), make_layout(values, 1))));
   part.vt = right_inverse(part.tv);
   return FragmentColumns{part, first_value};
 }
@@ -80,17 +84,19 @@ Fragment fragment_of(const Layout& tv, int rows, int cols) {
 
 Fragment fragment_of(const Layout& tv, int rows, int cols, Element edge) {
   Fragment out;
-  out.tv = tv;
+  out.deal(tv);
   out.rows = rows;
   out.cols = cols;
   out.edge = edge;
   out.lanes = static_cast<int>(size(mode(tv, 0)));
   out.values = static_cast<int>(size(mode(tv, 1)));
   std::vector<bool> held(static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols));
-  for (const Index index : indices_of(tv)) {
-    const auto at = static_cast<std::size_t>(index);
-    KILN_CHECK(at < held.size(), "{} on a {}x{} tile", to_text(tv), rows, cols);
-    held[at] = true;
+  for (const Index of_value : out.of_values) {
+    for (const Index of_lane : out.of_lanes) {
+      const auto at = static_cast<std::size_t>(of_lane + of_value);
+      KILN_CHECK(at < held.size(), "{} on a {}x{} tile", to_text(tv), rows, cols);
+      held[at] = true;
+    }
   }
   KILN_CHECK(std::ranges::all_of(held, [](bool one) { return one; }),
              "{} leaves elements of a {}x{} tile out", to_text(tv), rows, cols);
@@ -204,7 +210,7 @@ Fragment dealt_out(const Shares& shares, Element tile, int lanes) {
   };
   drop_single(lane);
   drop_single(value);
-  out.tv = make_layout(layout_of(lane, out.rows), layout_of(value, out.rows));
+  out.deal(make_layout(layout_of(lane, out.rows), layout_of(value, out.rows)));
   return out;
 }
 
@@ -539,7 +545,8 @@ bool is_first_holder(const Fragment& fragment, int lane) {
 Element element_of(const Fragment& fragment, int lane, int value) {
   KILN_CHECK(lane >= 0 && lane < fragment.lanes && value >= 0 && value < fragment.values,
              "lane {} of {}, value {} of {}", lane, fragment.lanes, value, fragment.values);
-  const auto index = static_cast<int>(fragment.tv(lane, value));
+  const auto index = static_cast<int>(fragment.of_lanes[static_cast<std::size_t>(lane)] +
+                                      fragment.of_values[static_cast<std::size_t>(value)]);
   return {index % fragment.rows, index / fragment.rows};
 }
 

@@ -31,7 +31,7 @@ struct Element {
 };
 
 struct Fragment {
-  Layout tv;     // (lane, value) -> element index
+  Layout tv;     // (lane, value) -> element index; see deal
   Layout vt;     // element index -> lane + lanes * value; invalid where several lanes hold the same
   int rows = 0;  // of the tile, with what it is padded by
   int cols = 0;
@@ -40,7 +40,12 @@ struct Fragment {
   int values = 0;     // elements each lane holds
   int reps_rows = 0;  // atoms down the rows
   int reps_cols = 0;  // atoms along the columns
+  // tv(lane, value) is a lane's number here and a value's: what is asked for each of both need not divide.
+  std::vector<Index> of_lanes;
+  std::vector<Index> of_values;
 
+  // Sets tv and what is kept of it.
+  void deal(const Layout& layout);
   [[nodiscard]] bool is_padded() const { return edge != Element{rows, cols}; }
   // Whether the tile has that element: else it lies beyond the edge.
   [[nodiscard]] bool has(const Element& at) const { return at.row < edge.row && at.col < edge.col; }

@@ -44,9 +44,10 @@ TEST(Text, OperandsAreLabelledByTheirOwnDimensions) {
 TEST(Json, FieldsOfAnOperand) {
   for (const target::Mma& mma : target::all_mmas()) {
     if (mma.reads_shared && mma.shape.n != 8) continue;  // one of those that differ in N alone
+    nlohmann::json json;
     for (const Operand operand : {Operand::kA, Operand::kB, Operand::kC}) {
       if (!target::has_map(mma, operand)) continue;
-      const auto json = nlohmann::json::parse(to_json(atom_picture(mma, operand, {})));
+      json = nlohmann::json::parse(to_json(atom_picture(mma, operand, {})));
       EXPECT_EQ(json["atom"], mma.name);
       EXPECT_EQ(json["operand"], target::name(operand));
       EXPECT_EQ(json["layout"], to_text(target::map_of(mma, operand)));
@@ -58,8 +59,7 @@ TEST(Json, FieldsOfAnOperand) {
     }
     const auto all = nlohmann::json::parse(to_json(atom_picture(mma, std::nullopt, {})));
     ASSERT_EQ(all["operands"].size(), mma.reads_shared ? 2U : 3U);
-    EXPECT_EQ(all["operands"].back(),
-              nlohmann::json::parse(to_json(atom_picture(mma, Operand::kC, {}))));
+    EXPECT_EQ(all["operands"].back(), json);  // C, the last
   }
 }
 
