@@ -35,7 +35,8 @@ class Products {
         diags_(diags),
         ranges_(function),
         accesses_(accesses_of(function)),
-        loops_(loops_around(function)) {
+        loops_(loops_around(function)),
+        over_time_(function) {
     index();
   }
 
@@ -88,11 +89,11 @@ class Products {
   Ranges ranges_;
   std::vector<TileAccess> accesses_;
   std::map<ir::OpId, std::vector<ir::OpId>> loops_;
+  ir::DependenceOverTime over_time_;
   // `accesses_` by operation, and by buffer: reads, then writes.
   std::map<ir::OpId, Accesses> by_op_;
   std::map<ir::ValueId, std::array<Accesses, 2>> by_root_;
   std::map<ir::ValueId, TileUses> tiles_;
-  std::map<ir::ValueId, std::vector<ir::OpId>> sets_;  // of mutable scalars
 };
 
 void Products::index() {
@@ -105,8 +106,6 @@ void Products::index() {
   ir::walk(function_, function_.body, [&](ir::OpId id) {
     const auto* mma = std::get_if<ir::Mma>(&function_.ops[id].data);
     const auto* store = std::get_if<ir::Store>(&function_.ops[id].data);
-    const auto* set = std::get_if<ir::Set>(&function_.ops[id].data);
-    if (set != nullptr) sets_[set->cell].push_back(id);
     if (mma != nullptr) tiles_[mma->c].products.push_back(id);
     if (store != nullptr) tiles_[store->frag].stores.push_back(id);
   });
@@ -409,34 +408,10 @@ std::vector<ir::VarId> Products::units_moving(const TileAccess& access) const {
   return units;
 }
 
-// The same through numbers that threads compute: what these are made of, and how often the loops run that change them.
+// The same through numbers that threads compute, whatever these are made of.
 std::vector<ir::VarId> Products::units_deciding(const TileAccess& access) const {
-  std::set<ir::VarId> vars;
-  std::set<ir::ValueId> cells;
-  std::vector<ir::Dependence> todo = {ir::dependence_of(function_, access.at.origin)};
-  while (!todo.empty()) {
-    const ir::Dependence one = std::move(todo.back());
-    todo.pop_back();
-    vars.insert(one.vars.begin(), one.vars.end());
-    for (const ir::ValueId cell : one.cells) {
-      if (!cells.insert(cell).second) continue;
-      if (const auto* alloc = function_.def_as<ir::Alloc>(cell)) {
-        todo.push_back(ir::dependence_of(function_, alloc->initial));
-      }
-      for (const ir::OpId id : sets_.contains(cell) ? sets_.at(cell) : std::vector<ir::OpId>{}) {
-        todo.push_back(
-            ir::dependence_of(function_, std::get<ir::Set>(function_.ops[id].data).value));
-        if (!loops_.contains(id)) continue;
-        for (const ir::OpId outer : loops_.at(id)) {
-          const auto* loop = std::get_if<ir::For>(&function_.ops[outer].data);
-          if (loop == nullptr) continue;
-          todo.push_back(ir::dependence_of(function_, {loop->lower, loop->upper}));
-        }
-      }
-    }
-  }
   std::vector<ir::VarId> units;
-  for (const ir::VarId var : vars) {
+  for (const ir::VarId var : over_time_.vars(access.at.origin)) {
     for (const ir::VarId moving : ranges_.moving(ir::Expr::var(var))) {
       if (ranges_.is_unit(moving)) units.push_back(moving);
     }

@@ -78,6 +78,52 @@ Dependence dependence_of(const ir::Function& function, ir::ValueId value) {
   return collector.take();
 }
 
+DependenceOverTime::DependenceOverTime(const ir::Function& function) : function_(function) {
+  look_at(function.body, {});
+}
+
+void DependenceOverTime::look_at(ir::RegionId region, const std::vector<ir::Expr>& bounds) {
+  for (const ir::OpId id : function_.regions[region].ops) {
+    const ir::Op& op = function_.ops[id];
+    if (const auto* alloc = std::get_if<ir::Alloc>(&op.data)) {
+      assigned_[op.result].numbers.push_back(alloc->initial);
+    }
+    if (const auto* set = std::get_if<ir::Set>(&op.data)) {
+      Assigned& cell = assigned_[set->cell];
+      cell.numbers.push_back(set->value);
+      cell.bounds.insert(cell.bounds.end(), bounds.begin(), bounds.end());
+    }
+    const auto* loop = std::get_if<ir::For>(&op.data);
+    if (loop == nullptr) {
+      for (const ir::RegionId inner : regions_of(op)) look_at(inner, bounds);
+      continue;
+    }
+    std::vector<ir::Expr> inside = bounds;
+    inside.insert(inside.end(), {loop->lower, loop->upper});
+    look_at(loop->body, inside);
+  }
+}
+
+std::set<ir::VarId> DependenceOverTime::vars(const std::vector<ir::Expr>& exprs) const {
+  std::set<ir::VarId> vars;
+  std::set<ir::ValueId> cells;
+  std::vector<Dependence> todo = {dependence_of(function_, exprs)};
+  while (!todo.empty()) {
+    const Dependence one = std::move(todo.back());
+    todo.pop_back();
+    vars.insert(one.vars.begin(), one.vars.end());
+    for (const ir::ValueId cell : one.cells) {
+      const auto assigned = assigned_.find(cell);
+      if (!cells.insert(cell).second || assigned == assigned_.end()) continue;
+      for (const ir::ValueId number : assigned->second.numbers) {
+        todo.push_back(dependence_of(function_, number));
+      }
+      todo.push_back(dependence_of(function_, assigned->second.bounds));
+    }
+  }
+  return vars;
+}
+
 namespace {
 
 // Whether two values are computed alike, from the same cells without an assignment between.
