@@ -19,7 +19,7 @@ using ir::ValueId;
 using ir::VarId;
 
 // So many places are looked at; the turns that are left out read as much as those before.
-constexpr std::int64_t kPlacesMax = 200'000;
+constexpr std::int64_t kPlacesMax = 50'000;
 
 // A statement that reads a tensor, and what decides where.
 struct Source {
@@ -38,20 +38,42 @@ struct Reading {
   std::int64_t turn = 0;
 };
 
-// Numbers of a program at one place of the launch.
+// Numbers that a place has worked out, by value: one is a part of many others. Room for them is made once,
+// for all places.
+class WorkedOut {
+ public:
+  explicit WorkedOut(const Function& function)
+      : numbers_(function.values.size()), places_(function.values.size(), 0) {}
+
+  void next_place() { ++place_; }
+  void keep(ValueId id, std::int64_t number) {
+    numbers_[id.index] = number;
+    places_[id.index] = place_;
+  }
+  [[nodiscard]] std::optional<std::int64_t> find(ValueId id) const {
+    return places_[id.index] == place_ ? std::optional(numbers_[id.index]) : std::nullopt;
+  }
+
+ private:
+  std::vector<std::int64_t> numbers_;
+  std::vector<std::uint64_t> places_;  // the place that the number is of
+  std::uint64_t place_ = 0;
+};
+
+// Numbers of a program at one place of the launch; one place at a time.
 class Place {
  public:
   Place(const Function& function, const std::map<VarId, ValueId>& binds,
-        std::vector<std::int64_t> vars)
+        std::vector<std::int64_t> vars, WorkedOut& worked_out)
       : function_(function),
         binds_(binds),
+        worked_out_(worked_out),
         vars_(std::move(vars)),
         known_(function.vars.size(), false) {
     for (std::uint32_t v = 0; v < known_.size(); ++v) {
-      const ir::VarKind kind = function.vars[VarId{v}].kind;
-      known_[v] = kind != ir::VarKind::kBound && kind != ir::VarKind::kLoop &&
-                  kind != ir::VarKind::kParallel;
+      known_[v] = ir::known_at_launch(function.vars[VarId{v}].kind);
     }
+    worked_out_.next_place();
   }
 
   void set(VarId var, std::int64_t number) {
@@ -68,7 +90,16 @@ class Place {
     return expr.evaluate(vars_);
   }
 
+  // What is known stays: variables are set once, before what is made of them.
   std::optional<std::int64_t> value(ValueId id) {
+    if (const auto before = worked_out_.find(id)) return before;
+    const auto number = compute(id);
+    if (number) worked_out_.keep(id, *number);
+    return number;
+  }
+
+ private:
+  std::optional<std::int64_t> compute(ValueId id) {
     const OpId def = function_.values[id].def;
     const auto* type = std::get_if<ir::ScalarType>(&function_.type(id));
     if (!def.valid() || type == nullptr) return std::nullopt;
@@ -89,7 +120,6 @@ class Place {
     return std::nullopt;
   }
 
- private:
   bool find(VarId var) {
     const auto bind = binds_.find(var);
     if (bind == binds_.end()) return false;
@@ -100,6 +130,7 @@ class Place {
 
   const Function& function_;
   const std::map<VarId, ValueId>& binds_;
+  WorkedOut& worked_out_;
   std::vector<std::int64_t> vars_;
   std::vector<bool> known_;
 };
@@ -114,7 +145,8 @@ class Reuse {
         parallel_(std::get<ir::Parallel>(function.ops[launch.op].data)),
         blocks_(launch.blocks / launch.times),
         at_once_(std::min<std::int64_t>(launch.occupancy.blocks * arch.sms, blocks_)),
-        capacity_(static_cast<double>(arch.l2_bytes)) {
+        capacity_(static_cast<double>(arch.l2_bytes)),
+        worked_out_(function) {
     std::vector<OpId> around;
     collect(parallel_.body, around);
   }
@@ -165,7 +197,7 @@ class Reuse {
   std::int64_t rounds() {
     std::int64_t out = 1;
     for (const Source& source : sources_) {
-      Place place(function_, binds_, arguments_.vars);
+      Place place(function_, binds_, arguments_.vars, worked_out_);
       const auto* loop = outermost(source);
       if (loop == nullptr) continue;
       const auto lower = place.value(loop->lower);
@@ -207,7 +239,7 @@ class Reuse {
 
   void visit(std::int64_t block, std::int64_t round, std::int64_t turn) {
     for (std::uint32_t s = 0; s < sources_.size(); ++s) {
-      Place place(function_, binds_, arguments_.vars);
+      Place place(function_, binds_, arguments_.vars, worked_out_);
       std::int64_t rest = block;
       for (const VarId var : parallel_.vars) {
         const std::int64_t extent =
@@ -273,6 +305,7 @@ class Reuse {
   std::int64_t at_once_;
   std::int64_t rounds_ = 1;  // of each block, in turn
   double capacity_;
+  WorkedOut worked_out_;
   std::map<VarId, ValueId> binds_;
   std::vector<Source> sources_;
   std::map<std::vector<std::int64_t>, std::uint32_t> panels_;  // by tensor and where they begin
