@@ -6,6 +6,7 @@
 
 #include "io/expect.h"
 #include "io/integer_inputs.h"
+#include "reference/outputs.h"
 
 namespace kiln::io {
 
@@ -43,6 +44,8 @@ struct Binder {
   void require_all();
   void require_inputs();
   [[nodiscard]] bool has_input(const std::string& param) const;
+  // Whether there can be a tensor with those extents; reports why not.
+  bool can_be(const ir::ViewType& type, std::string_view of, Span span);
   void make_tensors();
   void check_memory();
   bool check_shape(const InputFile& input, std::size_t param);
@@ -288,29 +291,35 @@ void Binder::require_inputs() {
   }
 }
 
+bool Binder::can_be(const ir::ViewType& type, std::string_view of, Span span) {
+  const std::vector<std::int64_t> shape = shape_of(type);
+  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; })) {
+    failure = diags.report<diag::ShapeNegative>(span, of, name(type.dtype), shape_text(shape))
+                  .help("choose the numbers that it is computed of so that it is 0 or more")
+                  .emit();
+    return false;
+  }
+  if (elements_fit(type.dtype, shape)) return true;
+  failure = diags
+                .report<diag::ShapeOverflow>(span, of, name(type.dtype), shape_text(shape),
+                                             kTensorBytesMax)
+                .help("choose smaller extents")
+                .emit();
+  return false;
+}
+
 void Binder::make_tensors() {
   for (std::size_t i = 0; i < function.params.size(); ++i) {
     const ir::ViewType* type = view_of(i);
-    if (type == nullptr) continue;
-    const std::vector<std::int64_t> shape = shape_of(*type);
     const ir::Param& param = function.params[i];
-    if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; })) {
-      failure = diags
-                    .report<diag::ShapeNegative>(param.span, param.name, name(type->dtype),
-                                                 shape_text(shape))
-                    .help("choose the numbers that it is computed of so that it is 0 or more")
-                    .emit();
-      continue;
-    }
-    if (!elements_fit(type->dtype, shape)) {
-      failure = diags
-                    .report<diag::ShapeOverflow>(param.span, param.name, name(type->dtype),
-                                                 shape_text(shape), kTensorBytesMax)
-                    .help("choose smaller extents")
-                    .emit();
-      continue;
-    }
-    arguments.params[i].tensor = Tensor{type->dtype, shape, {}};
+    if (type == nullptr || !can_be(*type, param.name, param.span)) continue;
+    arguments.params[i].tensor = Tensor{type->dtype, shape_of(*type), {}};
+  }
+  for (const reference::OutputSlot& slot : reference::output_slots(function)) {
+    const auto* type = std::get_if<ir::ViewType>(&function.type(slot.value));
+    const ir::OpId def = function.values[slot.value].def;
+    if (type == nullptr || !def.valid()) continue;  // a number, or a parameter
+    (void)can_be(*type, slot.name, function.ops[def].span);
   }
 }
 

@@ -304,7 +304,16 @@ class Binder {
     const auto extents =
         evaluate_extents(sema_, {expr}, format("an extent of `{}`", param.name.text));
     // What an accumulator without a shape says is known in the next reading.
-    if (!extents || extents->size() != 1) return sema_.looks_ahead;
+    if (!extents) return sema_.looks_ahead;
+    if (extents->size() != 1) {
+      (void)sema_.diags
+          .report<diag::ParameterExtents>(sema_.ast[expr].span, param.name.text, extents->size(),
+                                          sema_.sources.text(sema_.ast[expr].span))
+          .help("write an extent for each dimension: `{}(0)`",
+                sema_.sources.text(sema_.ast[expr].span))
+          .emit();
+      return false;
+    }
     const ir::Expr& wanted = (*extents)[0].value;
     if (wanted == found) return true;
     auto report = sema_.diags.report<diag::ArgumentExtent>(

@@ -5,6 +5,7 @@
 #include "sema/cuda.h"
 #include "sema/expression.h"
 #include "sema/future.h"
+#include "sema/launch_value.h"
 #include "sema/literal.h"
 #include "sema/statement.h"
 #include "sema/tile.h"
@@ -356,7 +357,12 @@ void analyse(Sema& sema, const ast::BufferDeclStmt& stmt, ast::StmtId id) {
   const Span span = sema.ast[id].span;
   const ir::Space space = space_of(stmt.storage);
   const bool placed = check_placement(sema, stmt, space, span);
-  const auto shape = evaluate_extents(sema, stmt.shape, "the extent of a buffer");
+  auto shape = evaluate_extents(sema, stmt.shape, "the extent of a buffer");
+  if (shape && space == ir::Space::kGlobal) {
+    for (Element& extent : *shape) {
+      if (const auto known = launch_value(sema, extent.value, span)) extent.value = *known;
+    }
+  }
   for (const ast::Declarator& item : stmt.declarators) {
     if (shape && placed) {
       declare_buffer(sema, stmt, item, space, *shape);

@@ -554,6 +554,14 @@ Operand evaluate(Sema& sema, ast::ExprId id) {
 std::optional<Element> to_index(Sema& sema, const Operand& operand, std::string_view what) {
   if (operand.is_error()) return std::nullopt;
   if (operand.kind == Operand::Kind::kInt && operand.dtype != DType::kBool) return operand.integer;
+  if (is_beyond_indices(sema, operand)) {
+    (void)sema.diags
+        .report<diag::LiteralRange>(operand.span,
+                                    format("{}, `{}`,", what, sema.sources.text(operand.span)),
+                                    name(DType::kS64), range_text(DType::kS64))
+        .emit();
+    return std::nullopt;
+  }
   if (operand.kind == Operand::Kind::kScalar && is_integer(operand.dtype)) {
     const auto earlier = ir::bound_before(sema.function, sema.regions.back(), operand.id);
     if (earlier) return Element{ir::Expr::var(*earlier), std::nullopt};

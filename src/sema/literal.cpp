@@ -62,6 +62,13 @@ bool is_least_index(Sema& sema, const ast::UnaryExpr& unary) {
          sema.sources.text(sema.ast[unary.operand].span).find_first_of("uU") == std::string::npos;
 }
 
+bool is_beyond_indices(const Sema& sema, const Operand& operand) {
+  if (operand.kind != Operand::Kind::kScalar || operand.dtype != DType::kU64) return false;
+  const auto* cast = sema.function.def_as<ir::Cast>(operand.id);
+  const auto* bits = cast == nullptr ? nullptr : sema.function.def_as<ir::Index>(cast->operand);
+  return bits != nullptr && bits->expr.constant().value_or(0) < 0;
+}
+
 std::string range_text(DType dtype) {
   const DTypeInfo& row = info(dtype);
   if (row.kind == NumberKind::kFloat) return format("{} to {}", -row.max, row.max);

@@ -17,6 +17,9 @@ namespace kiln::sema {
 // sign.
 [[nodiscard]] bool is_least_index(Sema& sema, const ast::UnaryExpr& unary);
 
+// Whether it is an integer from 2^63 on, written out: a u64, and no index, which is signed.
+[[nodiscard]] bool is_beyond_indices(const Sema& sema, const Operand& operand);
+
 // "0 to 255"
 [[nodiscard]] std::string range_text(DType dtype);
 

@@ -7,13 +7,13 @@
 #include "coverage/coverage.h"
 #include "ir/arguments.h"
 #include "ir/effects.h"
-#include "ir/prove.h"
 #include "sema/call.h"
 #include "sema/constant.h"
 #include "sema/device_text.h"
 #include "sema/event.h"
 #include "sema/expression.h"
 #include "sema/future.h"
+#include "sema/launch_value.h"
 #include "sema/statement.h"
 #include "sema/tile_array.h"
 #include "syntax/parse.h"
@@ -22,16 +22,16 @@ namespace kiln::sema {
 
 namespace {
 
-// One extent of a parameter: a constant, a dimension seen before, or a new one.
-std::optional<ir::Expr> parameter_extent(Sema& sema, const ast::Dim& dim, const std::string& param,
-                                         std::size_t index) {
+// The extents of a parameter that one item says: a constant, a dimension seen before, or a new one; those of a shape.
+std::optional<std::vector<ir::Expr>> parameter_extents(Sema& sema, const ast::Dim& dim,
+                                                       const std::string& what, std::size_t index) {
   switch (dim.kind) {
     case ast::Dim::Kind::kUnbounded:
       refuse(sema, dim.span, "the unbounded dimension `??`");
       return {};
     case ast::Dim::Kind::kAnonymous:
-      return ir::Expr::var(
-          add_var(sema, format("{}_{}", param, index), ir::VarKind::kDim, 0, dim.span));
+      return std::vector{ir::Expr::var(
+          add_var(sema, format("{}_{}", what, index), ir::VarKind::kDim, 0, dim.span))};
     case ast::Dim::Kind::kExpr: break;
   }
   const auto* named = sema.ast.as<ast::NameExpr>(dim.value);
@@ -39,21 +39,26 @@ std::optional<ir::Expr> parameter_extent(Sema& sema, const ast::Dim& dim, const 
     const ir::VarId var = add_var(sema, named->name, ir::VarKind::kDim, 0, dim.span);
     sema.scopes.declare(named->name,
                         {Symbol::Kind::kOperand, make_int(ir::Expr::var(var), dim.span), dim.span});
-    return ir::Expr::var(var);
+    return std::vector{ir::Expr::var(var)};
   }
-  const auto extents = evaluate_extents(sema, {dim.value}, format("an extent of `{}`", param));
-  if (!extents || extents->size() != 1) return {};
-  const ir::Expr& extent = (*extents)[0].value;
-  if (!ir::known_at_launch(sema.function, extent)) {
-    const Span span = sema.ast[dim.value].span;
-    (void)sema.diags.report<diag::ParameterExtent>(span, param, sema.sources.text(span))
-        .help(
-            "give it a name of its own, a dimension; sums, products and `cdiv` of dimensions, "
-            "integer parameters and constants below 2^63 may stand here too")
-        .emit();
-    return {};
+  const auto extents = evaluate_extents(sema, {dim.value}, format("an extent of `{}`", what));
+  if (!extents) return {};
+  const Span span = sema.ast[dim.value].span;
+  std::vector<ir::Expr> out;
+  for (const Element& extent : *extents) {
+    const auto known = launch_value(sema, extent.value, span);
+    if (!known) {
+      (void)sema.diags.report<diag::ParameterExtent>(span, what, sema.sources.text(span))
+          .help(
+              "it may be a dimension, an integer parameter, or an `int` that is computed of these "
+              "by "
+              "`+ - * / %`, `cdiv`, `__min` and `__max`")
+          .emit();
+      return {};
+    }
+    out.push_back(*known);
   }
-  return extent;
+  return out;
 }
 
 std::optional<ir::ViewType> spanned_type(Sema& sema, const ast::Type& element,
@@ -71,9 +76,9 @@ std::optional<ir::ViewType> spanned_type(Sema& sema, const ast::Type& element,
     dims.assign(static_cast<std::size_t>(*rank), {ast::Dim::Kind::kAnonymous, {}, shape.span});
   }
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    auto extent = parameter_extent(sema, dims[i], owner, i);
-    if (!extent) return {};
-    type.shape.push_back(std::move(*extent));
+    const auto extents = parameter_extents(sema, dims[i], owner, i);
+    if (!extents) return {};
+    type.shape.insert(type.shape.end(), extents->begin(), extents->end());
   }
   return type;
 }
