@@ -399,10 +399,9 @@ bool divide_whole(const ir::Module& module, ir::Function& function, OpId launch,
   return true;
 }
 
-// Divides the launch, if one of its loops asks for a producer. False after a report.
+// Divides a launch of which a loop asks for a producer. False after a report.
 bool divide(const ir::Module& module, ir::Function& function, OpId launch, Diagnostics& diags) {
   const std::vector<Marked> marked = loops_with_producer(function, launch);
-  if (marked.empty()) return true;
   Division division;
   if (const auto obstacle = division_of(module, function, launch, division)) {
     return refuse(diags, function.ops[marked[0].loop].span, *obstacle);
@@ -427,7 +426,11 @@ bool divide(const ir::Module& module, ir::Function& function, OpId launch, Diagn
 Checked<bool> specialise(ir::Module& module, Diagnostics& diags) {
   bool failed = false;
   for_each_launch(module, [&](ir::Function& function, OpId launch) {
-    failed = !divide(module, function, launch, diags) || failed;
+    if (loops_with_producer(function, launch).empty()) return;
+    ir::Function before = function;
+    if (divide(module, function, launch, diags)) return;
+    function = std::move(before);  // it may be half divided, and passes behind this one look at it
+    failed = true;
   });
   if (failed) return diags.failed();
   return true;
