@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -34,7 +35,7 @@ bool can_begin(const Function& function, const ir::Fill& fill) {
   const auto* zero = function.def_as<ir::Const>(fill.value);
   const ir::FragType& type = function.frag_type(fill.frag);
   return zero != nullptr && zero->value == 0 && type.role == ir::Role::kC && alloc != nullptr &&
-         ir::can_begin_sums(alloc->atom, type.dtype) && is_scaled_into_another(function, fill.frag);
+         ir::can_begin_sums(alloc->atom, type.dtype);
 }
 
 bool names(const Op& op, ValueId frag) {
@@ -44,9 +45,14 @@ bool names(const Op& op, ValueId frag) {
   return found;
 }
 
-// Whether it may do something with the tile, or not go on to the next operation.
-bool intervenes(const Op& op, ValueId frag) {
-  return names(op, frag) || !ir::regions_of(op).empty() || ir::leaves_early(op.kind());
+// Whether it, or what it runs, may do something with the tile, or not go on to the next operation.
+bool intervenes(const Function& function, const Op& op, ValueId frag) {
+  if (names(op, frag) || ir::leaves_early(op.kind())) return true;
+  return std::ranges::any_of(ir::regions_of(op), [&](RegionId region) {
+    return std::ranges::any_of(function.regions[region].ops, [&](OpId inner) {
+      return intervenes(function, function.ops[inner], frag);
+    });
+  });
 }
 
 // The product that comes before anything else is done with the tile, whatever happens.
@@ -55,7 +61,7 @@ std::optional<OpId> product_of(const Function& function, std::span<const OpId> o
     const Op& op = function.ops[id];
     const auto* product = std::get_if<ir::Mma>(&op.data);
     if (product != nullptr && product->c == frag && product->adds.is(1)) return id;
-    if (intervenes(op, frag)) return std::nullopt;
+    if (intervenes(function, op, frag)) return std::nullopt;
   }
   return std::nullopt;
 }
@@ -64,23 +70,45 @@ std::optional<OpId> product_of(const Function& function, std::span<const OpId> o
 struct First {
   OpId product;
   Expr adds;
+  std::size_t place;  // of the operation that is the product, or the loop of it, behind the fill
 };
 
 std::optional<First> first_of(const Function& function, std::span<const OpId> ops, ValueId frag) {
-  if (const auto product = product_of(function, ops, frag)) return First{*product, 0};
-  for (const OpId id : ops) {
-    const Op& op = function.ops[id];
-    const auto* loop = std::get_if<ir::For>(&op.data);
-    if (loop == nullptr && intervenes(op, frag)) return std::nullopt;
-    if (loop == nullptr) continue;
-    const auto lower = loop->lower.constant();
-    const auto upper = loop->upper.constant();
-    if (!lower.has_value() || !upper.has_value() || *lower >= *upper) return std::nullopt;
-    const auto product = product_of(function, function.regions[loop->body].ops, frag);
-    if (!product.has_value()) return std::nullopt;
-    return First{*product, Expr::var(loop->var) - loop->lower};
+  std::size_t place = 0;
+  while (place < ops.size() && !intervenes(function, function.ops[ops[place]], frag)) ++place;
+  if (place == ops.size()) return std::nullopt;
+  if (const auto product = product_of(function, ops.subspan(place), frag)) {
+    return First{*product, 0, place};
   }
-  return std::nullopt;
+  const Op& op = function.ops[ops[place]];
+  const auto* loop = std::get_if<ir::For>(&op.data);
+  if (loop == nullptr || names(op, frag)) return std::nullopt;
+  const auto lower = loop->lower.constant();
+  const auto upper = loop->upper.constant();
+  if (!lower.has_value() || !upper.has_value() || *lower >= *upper) return std::nullopt;
+  const auto product = product_of(function, function.regions[loop->body].ops, frag);
+  if (!product.has_value()) return std::nullopt;
+  return First{*product, Expr::var(loop->var) - loop->lower, place};
+}
+
+bool starts_products(const Function& function, const Op& op) {
+  if (op.kind() == ir::OpKind::kMma) return true;
+  return std::ranges::any_of(ir::regions_of(op), [&](RegionId region) {
+    return std::ranges::any_of(function.regions[region].ops, [&](OpId inner) {
+      return starts_products(function, function.ops[inner]);
+    });
+  });
+}
+
+// Whether products may be on their way behind these operations, of a region from its beginning on.
+bool leaves_products(const Function& function, std::span<const OpId> ops) {
+  for (const OpId id : ops | std::views::reverse) {
+    const Op& op = function.ops[id];
+    const auto* wait = std::get_if<ir::MmaWait>(&op.data);
+    if (wait != nullptr && wait->pending == 0) return false;
+    if (starts_products(function, op)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -94,6 +122,10 @@ Checked<bool> begin_sums(ir::Module& module, Diagnostics&) {
         if (fill == nullptr || fill->implied || !can_begin(function, *fill)) continue;
         const auto first = first_of(function, std::span(ops).subspan(i + 1), fill->frag);
         if (!first.has_value()) continue;
+        if (!is_scaled_into_another(function, fill->frag) &&
+            !leaves_products(function, std::span(ops).first(i + 1 + first->place))) {
+          continue;
+        }
         fill->implied = true;
         std::get<ir::Mma>(function.ops[first->product].data).adds = first->adds;
       }
