@@ -23,11 +23,12 @@ constexpr std::int64_t kEventBytesMax = (1 << 20) - 1;
 // How control comes to an operation.
 struct Way {
   ThreadSet threads;
-  ir::OpId region = {};     // the `inthreads` around it, if there is one
-  bool inside = false;      // a `parallel` below the launch
-  bool divides = false;     // through an `if` that some of the threads may not take
-  bool loses_step = false;  // in a loop that some may leave, or go round, before others
-  bool by_block = false;    // through an `if` that some of the blocks may not take
+  ir::OpId region = {};      // the `inthreads` around it, if there is one
+  bool inside = false;       // a `parallel` below the launch
+  bool divides = false;      // through an `if` that some of the threads may not take
+  bool loses_step = false;   // in a loop that some may leave, or go round, before others
+  bool by_block = false;     // through an `if` that some of the blocks may not take
+  bool parts_warps = false;  // either of them, with threads of one warp
 };
 
 // An operation in the list of its region.
@@ -134,8 +135,24 @@ class BlockVarying {
   const ir::Function& function_;
 };
 
+// Whether threads of one warp may come into the operation's regions without each other.
+bool parts_warps(const ir::Function& function, ir::Varying& varying, ir::OpId id) {
+  constexpr ThreadSet kWarp{0, target::kWarpLanes};  // any
+  const ir::OpData& data = function.ops[id].data;
+  if (const auto* branch = std::get_if<ir::If>(&data)) {
+    return differs(varying, branch->condition, kWarp);
+  }
+  if (const auto* loop = std::get_if<ir::For>(&data)) {
+    return expr_differs(varying, loop->lower, kWarp) || expr_differs(varying, loop->upper, kWarp) ||
+           body_loses_step(function, varying, loop->body, kWarp);
+  }
+  const auto* loop = std::get_if<ir::Loop>(&data);
+  return loop != nullptr && body_loses_step(function, varying, loop->body, kWarp);
+}
+
 Way way_into(const ir::Function& function, ir::Varying& varying, ir::OpId id, Way way) {
   const ir::OpData& data = function.ops[id].data;
+  way.parts_warps = way.parts_warps || parts_warps(function, varying, id);
   if (const auto* branch = std::get_if<ir::If>(&data)) {
     way.divides = way.divides || differs(varying, branch->condition, way.threads);
     way.by_block = way.by_block || BlockVarying(function).value(branch->condition);
@@ -340,12 +357,15 @@ class EventPlanner {
     }
     sum.known = sum.known && !(as<ir::Event>(id).grid && differs_by_block(meeting));
     const bool stated = use_stated(id, meeting, sum);
+    const bool by_warps = stated && state_warps(id, meeting);
     for (const Standing& at : meeting.triggers) {
       auto& trigger = as<ir::Trigger>(at.op);
       const Share& share = shares[at.way.threads];
       trigger.arrival = share.arrival;
       trigger.unit = share.unit;
-      if (stated && share.arrival == ir::Arrival::kWarp) trigger.arrival = ir::Arrival::kThread;
+      if (stated && share.arrival != ir::Arrival::kElected) {
+        trigger.arrival = by_warps ? ir::Arrival::kWarp : ir::Arrival::kThread;
+      }
       if (share.arrival == ir::Arrival::kElected && !trigger.cluster) announce(at, trigger);
     }
   }
@@ -382,6 +402,25 @@ class EventPlanner {
               .emit());
     }
     return true;
+  }
+
+  // Where whole warps come to all triggers of an event whose threads the program has counted, their warps are
+  // counted instead.
+  bool state_warps(ir::OpId id, const Meeting& meeting) {
+    auto& event = as<ir::Event>(id);
+    const bool whole = std::ranges::all_of(meeting.triggers, [&](const Standing& at) {
+      const ThreadSet& set = at.way.threads;
+      return set.threads > 0 && set.first % target::kWarpLanes == 0 &&
+             set.threads % target::kWarpLanes == 0 && !at.way.parts_warps &&
+             !varies_in_warp(as<ir::Trigger>(at.op).slot) && !elected_unit(meeting, set);
+    });
+    if (!whole || event.grid || event.arrivals % target::kWarpLanes != 0) return false;
+    event.arrivals /= target::kWarpLanes;
+    return true;
+  }
+
+  bool varies_in_warp(const ir::Expr& expr) {
+    return expr_differs(varying_, expr, {0, target::kWarpLanes});
   }
 
   void report_unknown(const ir::Op& event, const std::string& name, const Meeting& meeting) {

@@ -16,7 +16,8 @@
 // moving data is all that it does, one of each warp where whole warps come to the trigger together,
 // else each. Sets are counted once, however many triggers they have; where each warpgroup of a set
 // triggers a slot of its own, `e[p]`, one warpgroup counts. `trigger.cluster` comes from every
-// block of the cluster. What the program states (`event<n>`) comes first.
+// block of the cluster. What the program states (`event<n>`) comes first; where it counts the threads of whole warps, one
+// of each warp arrives all the same.
 //
 // Bytes of bulk copies are announced by the trigger that follows them in the same straight line of
 // code, or else by the copy itself (`announces`).

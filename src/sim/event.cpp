@@ -28,6 +28,9 @@ const EventPlan& event_of(const Machine& machine, std::uint32_t slot) {
   KILN_UNREACHABLE("slot {} belongs to no event", slot);
 }
 
+// A generation's arrivals as the program counts them.
+std::int64_t counted(const EventPlan& event) { return event.arrivals * event.threads_each; }
+
 void report_overrun(Machine& machine, std::uint32_t slot, const Warp& late) {
   const EventPlan& event = event_of(machine, slot);
   Report* report = machine.reporter.open(ReportKind::kOverrun, event.op);
@@ -144,7 +147,7 @@ void arrive(Machine& machine, const Warp& warp, std::uint32_t block, std::uint32
   if (state.pending < 0) {
     report_at(machine, warp, ReportKind::kOverrun,
               format("{} gets more arrivals than a generation of it has ({})",
-                     slot_text(machine, slot), event_of(machine, slot).arrivals),
+                     slot_text(machine, slot), counted(event_of(machine, slot))),
               format("trigger by warp {}", warp.index));
     state.pending = 0;
   }
@@ -184,7 +187,7 @@ std::string lacks_text(const Machine& machine, std::uint32_t block, std::uint32_
   const std::int64_t generation = state.completed + (event.ready ? 1 : 0);
   std::string out =
       format("generation {} of {} lacks {} of {} arrival{}", generation, slot_text(machine, slot),
-             state.pending, event.arrivals, event.arrivals == 1 ? "" : "s");
+             state.pending * event.threads_each, counted(event), counted(event) == 1 ? "" : "s");
   if (state.bytes != 0) out += format(" and {} bytes", state.bytes);
   if (state.copies != 0) out += format(" and {} copies of threads", state.copies);
   return out;

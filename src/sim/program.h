@@ -315,6 +315,7 @@ struct EventPlan {
   bool ready = false;
   bool grid = false;  // one row for all blocks, which is kept as block 0's
   std::int64_t arrivals = 1;
+  std::int64_t threads_each = 1;  // that the program counts where one arrives
   ir::OpId op;
 };
 // A copy by tensor map: boxes, each an instruction of one thread.
