@@ -429,6 +429,7 @@ TEST(ChoiceTest, WhatNoKernelServesIsSaidByKernel) {
   problem.a = problem.b = DType::kE4M3;
   EXPECT_EQ(refusal(problem, *target::find_arch("sm_80")),
             "gemm_sm90: not for sm_80; gemm_skinny_sm90: not for sm_80; "
+            "gemm_pingpong_sm90: not for sm_80; "
             "gemm_block_scaled_sm90: not for sm_80; gemm_grouped_sm90: not for sm_80; "
             "gemm_k_grouped_sm90: not for sm_80; "
             "gemm_ragged_sm90: not for sm_80; "

@@ -86,7 +86,7 @@ Step step_of(const Problem& problem, const Cut& cut, const target::Arch& arch) {
   const double depth = number(cut.k_bytes) / size_bytes(problem.a);
   const double rate = number(arch.mma_macs_per_sm_cycle) * 2 / size_bytes(problem.a) /
                       kept(problem) * cut.peak_fraction;
-  const int each = cut.warpgroups * cut.bands;
+  const int each = cut.warpgroups / cut.tiles * cut.bands;
   const double width = number(cut.m) * cut.n / (kWarpgroupRows * each);
   const double reads = each * (kWarpgroupRows * kept(problem) + width) * cut.k_bytes / kSharedBytes;
   const double products = std::max(number(cut.m) * cut.n * depth / rate, reads) / kMatrixShare;

@@ -21,6 +21,7 @@ struct Cut {
   int k_bytes = 0;  // of a stage
   int warpgroups = 1;
   int bands = 1;       // of rows that each warpgroup multiplies, one after the other
+  int tiles = 1;       // that a block works on at once: its warpgroups share them out
   int slices = 1;      // of a tile's K, each with warpgroups and a ring of its own
   int splits = 1;      // blocks that share a tile's K; their sums are added up by a further launch
   int parts = 1;       // in which a warpgroup's part of C passes through shared memory

@@ -28,9 +28,11 @@ struct Space {
   int width_max_of_three;  // with three warpgroups, whose threads have fewer registers
   std::span<const int> fixed_widths = {};
   std::span<const int> scaled_widths = {};  // with scale factors, where the kernel takes others too
-  std::span<const int> fixed_parts = {};    // in which the tile of C passes through shared memory
-  std::span<const int> blocks = kOne;       // of one multiprocessor: rings so deep that so many fit
-  int row_bytes = 0;                        // of a stage, for each row of A, besides the operand
+  std::span<const int> fixed_bands = {};
+  std::span<const int> fixed_parts = {};  // in which the tile of C passes through shared memory
+  std::span<const int> blocks = kOne;     // of one multiprocessor: rings so deep that so many fit
+  int row_bytes = 0;                      // of a stage, for each row of A, besides the operand
+  int tiles = 1;                          // of a block at once, one for each of its warpgroups
 };
 
 constexpr Space kSpaces[] = {
@@ -40,6 +42,12 @@ constexpr Space kSpaces[] = {
      .wide = "TILE_M",
      .width_max_of_three = 0,
      .blocks = kUpTo3},
+    {.kernel = "gemm_pingpong_sm90",
+     .rows_of_b = false,
+     .wide = "TILE_N",
+     .width_max_of_three = 0,
+     .fixed_bands = kTwo,
+     .tiles = 2},
     {.kernel = "gemm_block_scaled_sm90",
      .rows_of_b = false,
      .wide = "",
@@ -75,8 +83,8 @@ Axes axes_of(const Space& space) {
   const auto values = [&](std::string_view parameter) {
     return tuned_values(space.kernel, parameter);
   };
-  return {.warpgroups = values("WARPGROUPS"),
-          .bands = values("BANDS"),
+  return {.warpgroups = space.tiles > 1 ? std::span(kTwo) : values("WARPGROUPS"),
+          .bands = space.fixed_bands.empty() ? values("BANDS") : space.fixed_bands,
           .widths = space.wide.empty() ? space.fixed_widths : values(space.wide),
           .panels = values("PANELS"),
           .slices = values("SLICES"),
@@ -177,7 +185,7 @@ Defines defines_of(const Point& point) {
   const auto add = [&](bool has, std::string_view define, int value) {
     if (has) out.emplace_back(define, std::to_string(value));
   };
-  add(cut.bands > 1, "BANDS", cut.bands);
+  add(cut.bands > 1 && space.fixed_bands.empty(), "BANDS", cut.bands);
   add(cut.group > 0, "GROUP", cut.group);
   add(!axes.panels.empty(), "PANELS", point.panels);
   add(axes.parts.size() > 1, "PARTS", cut.parts);
@@ -185,7 +193,7 @@ Defines defines_of(const Point& point) {
   add(cut.splits > 1, "SPLITS", cut.splits);
   add(true, "STAGES", cut.stages);
   add(!space.wide.empty(), space.wide, point.width);
-  add(true, "WARPGROUPS", cut.warpgroups);
+  add(space.tiles == 1, "WARPGROUPS", cut.warpgroups);
   std::ranges::sort(out);
   return out;
 }
@@ -216,6 +224,7 @@ void Walk::shapes(Point point) {
   const std::int64_t extent = space.rows_of_b ? deciding.m : deciding.n;
   axes = axes_of(space);
   if (problem.block_scales && !space.scaled_widths.empty()) axes.widths = space.scaled_widths;
+  point.cut.tiles = space.tiles;
   point.cut.stays = point.row->persistent;
   point.cut.copied_bytes = copied_bytes(*point.row, deciding);
   point.cut.peak_fraction = point.row->peak_fraction;
@@ -238,13 +247,14 @@ void Walk::shapes(Point point) {
 
 void Walk::shape(Point point) {
   Cut& cut = point.cut;
-  const int rows = kWarpgroupRows * cut.warpgroups * cut.bands;
+  const int rows = kWarpgroupRows * cut.warpgroups / cut.tiles * cut.bands;
   cut.m = point.space->rows_of_b ? point.width : rows;
   cut.n = point.space->rows_of_b ? rows : point.width;
   for (const int panels : or_one(axes.panels)) {
     point.panels = panels;
     cut.k_bytes = kPanel * panels;
-    const Tiling tiling{.m = cut.m, .n = cut.n, .k_bytes = cut.k_bytes, .bands = cut.bands};
+    const Tiling tiling{
+        .m = cut.m, .n = cut.n, .k_bytes = cut.k_bytes, .bands = cut.bands / cut.tiles};
     if (!fits(tiling, problem)) continue;
     for (const int splits : or_one(axes.splits)) {
       if (cut.bands > 1 && splits > 1) continue;
@@ -261,7 +271,7 @@ void Walk::cuts(Point point) {
     if (slices > 1 && (cut.warpgroups > 1 || point.width < kSlicedWidthMin)) continue;
     cut.slices = slices;
     for (const int parts : or_one(axes.parts)) {
-      if (cut.bands > 1 && parts > 1) continue;
+      if (cut.bands > 1 && parts > 1 && cut.tiles == 1) continue;
       cut.parts = parts;
       rings(point);
     }
@@ -362,7 +372,10 @@ std::optional<TileShape> tile_of(const KernelRow& row, const Problem& problem,
     return found == defines.end() ? 0 : std::atoi(found->second.c_str());
   };
   if (const Space* space = space_of(row)) {
-    const int rows = kWarpgroupRows * number_of("WARPGROUPS") * std::max(1, number_of("BANDS"));
+    const int warpgroups = space->tiles > 1 ? 1 : number_of("WARPGROUPS");
+    const int bands =
+        space->fixed_bands.empty() ? std::max(1, number_of("BANDS")) : space->fixed_bands.front();
+    const int rows = kWarpgroupRows * warpgroups * bands;
     const int width = space->wide.empty() ? axes_of(*space).widths.front() : number_of(space->wide);
     const bool said = rows > 0 && width > 0;
     if (said) return space->rows_of_b ? TileShape{width, rows} : TileShape{rows, width};

@@ -120,7 +120,7 @@ class TuneLibrary : public testing::Test {
 };
 
 TEST_F(TuneLibrary, ABarShowsHowManyProblemsAreDone) {
-  const Paper paper{.seconds = fastest("TILE_N", "192")};
+  const Paper paper{.seconds = fastest("WARPGROUPS", "2")};
   EXPECT_EQ(run({kSquare, kTall}, paper, false, true), io::Exit::kFine) << err_;
   EXPECT_NE(err_.find("M=2048,N=2048,K=2048 [..............................] 0/2: compiling"),
             std::string::npos)
@@ -133,7 +133,7 @@ TEST_F(TuneLibrary, ABarShowsHowManyProblemsAreDone) {
 }
 
 TEST_F(TuneLibrary, TheFastestCandidateGoesIntoTheTable) {
-  EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "192")}), io::Exit::kFine) << err_;
+  EXPECT_EQ(run({kTall}, {.seconds = fastest("WARPGROUPS", "2")}), io::Exit::kFine) << err_;
   const gemm::TunedTable found = table();
   ASSERT_EQ(found.entries.size(), 1U);
   const gemm::TunedEntry& entry = found.entries[0];
@@ -153,7 +153,7 @@ TEST_F(TuneLibrary, TheFastestCandidateGoesIntoTheTable) {
 }
 
 TEST_F(TuneLibrary, EveryCandidateIsALineOfJson) {
-  ASSERT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "192")}), io::Exit::kFine) << err_;
+  ASSERT_EQ(run({kTall}, {.seconds = fastest("WARPGROUPS", "2")}), io::Exit::kFine) << err_;
   std::istringstream lines(*read_file(json()));
   int count = 0;
   int best = 0;
@@ -172,9 +172,9 @@ TEST_F(TuneLibrary, EveryCandidateIsALineOfJson) {
 }
 
 TEST_F(TuneLibrary, AWrongCandidateIsReportedAndLosesHoweverFast) {
-  Paper paper{.seconds = fastest("TILE_N", "192")};
+  Paper paper{.seconds = fastest("WARPGROUPS", "2")};
   paper.verdict = [](const TuneCandidate& each) {
-    if (define(each, "TILE_N") != "192") return Verdict{};
+    if (define(each, "WARPGROUPS") != "2") return Verdict{};
     return Verdict{Verdict::Kind::kWrong, "the first is [0, 0]", 7, 9};
   };
   EXPECT_EQ(run({kTall}, paper), io::Exit::kWrong);
@@ -186,9 +186,9 @@ TEST_F(TuneLibrary, AWrongCandidateIsReportedAndLosesHoweverFast) {
 }
 
 TEST_F(TuneLibrary, ARefusedCandidateIsANote) {
-  Paper paper{.seconds = fastest("TILE_N", "192")};
+  Paper paper{.seconds = fastest("WARPGROUPS", "2")};
   paper.verdict = [](const TuneCandidate& each) {
-    if (define(each, "TILE_N") != "192") return Verdict{};
+    if (define(each, "WARPGROUPS") != "2") return Verdict{};
     return Verdict{.kind = Verdict::Kind::kRefused, .reason = "too many registers"};
   };
   EXPECT_EQ(run({kTall}, paper), io::Exit::kFine);
@@ -196,7 +196,7 @@ TEST_F(TuneLibrary, ARefusedCandidateIsANote) {
 }
 
 TEST_F(TuneLibrary, WithoutARightCandidateThereIsNoEntry) {
-  Paper paper{.seconds = fastest("TILE_N", "192")};
+  Paper paper{.seconds = fastest("WARPGROUPS", "2")};
   paper.verdict = [](const auto&) {
     return Verdict{.kind = Verdict::Kind::kRefused, .reason = "no"};
   };
@@ -227,10 +227,10 @@ TEST_F(TuneLibrary, ResumeKeepsWhatWasFoundAndGoesOn) {
 
 TEST_F(TuneLibrary, AFileThatIsNoTableIsLeftAlone) {
   ASSERT_TRUE(write_file(table_, "important"));
-  EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "192")}), io::Exit::kEnvironment);
+  EXPECT_EQ(run({kTall}, {.seconds = fastest("WARPGROUPS", "2")}), io::Exit::kEnvironment);
   EXPECT_EQ(*read_file(table_), "important");
   ASSERT_TRUE(write_file(table_, R"({"format": 1, "arch": "sm_80", "entries": []})"));
-  EXPECT_EQ(run({kTall}, {.seconds = fastest("TILE_N", "192")}), io::Exit::kEnvironment);
+  EXPECT_EQ(run({kTall}, {.seconds = fastest("WARPGROUPS", "2")}), io::Exit::kEnvironment);
   EXPECT_NE(err_.find("it is for sm_80, the GPU is sm_90a"), std::string::npos) << err_;
 }
 

@@ -119,6 +119,7 @@ TAKEN = (
     ("kernels/gemm_block_scaled_sm90", "sm_90a", 128),
     ("kernels/gemm_grouped_sm90", "sm_90a", 168),
     ("kernels/gemm_k_grouped_sm90", "sm_90a", 168),
+    ("kernels/gemm_pingpong_sm90", "sm_90a", 168),
     ("kernels/gemm_ragged_sm90", "sm_90a", 32, 168),
     ("kernels/gemm_skinny_sm90", "sm_90a", 34),
     ("kernels/gemm_sm80", "sm_80", 122),
