@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <vector>
 
@@ -102,8 +101,8 @@ bool starts_products(const Function& function, const Op& op) {
 
 // Whether products may be on their way behind these operations, of a region from its beginning on.
 bool leaves_products(const Function& function, std::span<const OpId> ops) {
-  for (const OpId id : ops | std::views::reverse) {
-    const Op& op = function.ops[id];
+  for (std::size_t i = ops.size(); i-- > 0;) {
+    const Op& op = function.ops[ops[i]];
     const auto* wait = std::get_if<ir::MmaWait>(&op.data);
     if (wait != nullptr && wait->pending == 0) return false;
     if (starts_products(function, op)) return true;
