@@ -59,7 +59,7 @@ std::optional<std::string> cannot(const ir::Function& function, const ir::Copy& 
   }
   if (far == copy.src) return std::nullopt;
   const bool begins_inside = std::ranges::all_of(global.origin, [&](const ir::Expr& start) {
-    return ir::minimum(function, start).value_or(-1) >= 0;
+    return ir::always_less_equal(function, 0, start);
   });
   if (!begins_inside) return "it may begin in front of the tensor";
   return std::nullopt;
