@@ -44,9 +44,11 @@ bool names(const Op& op, ValueId frag) {
   return found;
 }
 
-// Whether it, or what it runs, may do something with the tile, or not go on to the next operation.
+// Whether it, or what it runs, may do something with the tile, or not go on to the next operation. Text in CUDA may begin a
+// branch or a loop.
 bool intervenes(const Function& function, const Op& op, ValueId frag) {
-  if (names(op, frag) || ir::leaves_early(op.kind())) return true;
+  const bool is_text = op.kind() == ir::OpKind::kCuda;
+  if (names(op, frag) || ir::leaves_early(op.kind()) || is_text) return true;
   return std::ranges::any_of(ir::regions_of(op), [&](RegionId region) {
     return std::ranges::any_of(function.regions[region].ops, [&](OpId inner) {
       return intervenes(function, function.ops[inner], frag);

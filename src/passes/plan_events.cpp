@@ -79,6 +79,15 @@ bool changes_flow(const ir::Function& function, ir::OpId branch) {
   return found;
 }
 
+bool may_yield(const ir::Function& function, ir::OpId op) {
+  bool found = false;
+  for (const ir::RegionId part : ir::regions_of(function.ops[op])) {
+    ir::walk(function, part,
+             [&](ir::OpId id) { found = found || function.ops[id].kind() == ir::OpKind::kYield; });
+  }
+  return found;
+}
+
 // Whether threads of the set may leave the loop's body, or end its trip, at different times.
 bool body_loses_step(const ir::Function& function, ir::Varying& varying, ir::RegionId body,
                      const ThreadSet& set) {
@@ -150,6 +159,17 @@ bool parts_warps(const ir::Function& function, ir::Varying& varying, ir::OpId id
   return loop != nullptr && body_loses_step(function, varying, loop->body, kWarp);
 }
 
+// Whether some lanes of a warp may go on where others have left, or go by text in CUDA, which may begin a branch.
+bool lanes_may_part(const ir::Function& function, ir::Varying& varying, ir::RegionId body) {
+  bool out = false;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const ir::Op& op = function.ops[id];
+    out = out || op.kind() == ir::OpKind::kCuda ||
+          (may_yield(function, id) && parts_warps(function, varying, id));
+  });
+  return out;
+}
+
 Way way_into(const ir::Function& function, ir::Varying& varying, ir::OpId id, Way way) {
   const ir::OpData& data = function.ops[id].data;
   way.parts_warps = way.parts_warps || parts_warps(function, varying, id);
@@ -181,6 +201,7 @@ class EventPlanner {
     for (const ir::VarId var : parallel.cluster) {
       blocks_ *= function.vars[var].extent.constant().value_or(1);
     }
+    lanes_may_part_ = lanes_may_part(function, varying_, parallel.body);
     collect(parallel.body, {.threads = {0, parallel.threads.constant().value_or(0)}});
   }
 
@@ -414,7 +435,8 @@ class EventPlanner {
              set.threads % target::kWarpLanes == 0 && !at.way.parts_warps &&
              !varies_in_warp(as<ir::Trigger>(at.op).slot) && !elected_unit(meeting, set);
     });
-    if (!whole || event.grid || event.arrivals % target::kWarpLanes != 0) return false;
+    if (!whole || lanes_may_part_ || event.grid || event.arrivals % target::kWarpLanes != 0)
+      return false;
     event.arrivals /= target::kWarpLanes;
     return true;
   }
@@ -484,6 +506,7 @@ class EventPlanner {
   std::map<ir::ValueId, Meeting> meetings_;
   std::map<ir::VarId, std::int64_t> threads_of_;  // units of the launch, by their number
   std::set<ir::OpId> announced_;                  // copies whose bytes a trigger announces
+  bool lanes_may_part_ = false;
   bool failed_ = false;
 };
 

@@ -25,7 +25,7 @@ void Flattener::op(const ir::Event& data) {
   const auto slots =
       static_cast<std::uint32_t>(std::get<ir::EventType>(function_.type(result())).slots);
   const bool each = data.grid && data.stated == 0;  // block has so many arrivals
-  const bool by_warps = !data.grid && data.stated > data.arrivals;
+  const bool by_warps = !data.grid && data.stated == data.arrivals * target::kWarpLanes;
   event_of_[result().index] = static_cast<std::uint32_t>(program_.events.size());
   program_.events.push_back({.name = data.name,
                              .first_slot = program_.slots,
@@ -33,7 +33,7 @@ void Flattener::op(const ir::Event& data) {
                              .ready = data.ready,
                              .grid = data.grid,
                              .arrivals = data.arrivals * (each ? program_.blocks : 1),
-                             .threads_each = by_warps ? data.stated / data.arrivals : 1,
+                             .threads_each = by_warps ? target::kWarpLanes : 1,
                              .op = current_});
   program_.slots += slots;
   program_.of_grid.resize(program_.slots, data.grid);
