@@ -106,6 +106,15 @@ void add_outside(const OutputReport& output, const RunReport& report, Span span,
                             shape_text(first.coordinates), number_text(first.expected), first.bound,
                             number_text(first.actual));
   }
+  const bool not_run =
+      comparison.outside_left_out == comparison.outside - comparison.outside_unwritten;
+  if (report.blocks_compared > 0 && not_run) {
+    std::move(builder)
+        .note(
+            "the reference interpreted a sample of blocks and none that has these: roundings that "
+            "the program declares are not allowed for")
+        .help("`--check full` interprets all blocks");
+  }
   if (report.needless && output.stated.value_or(false)) {
     const std::string_view type = name(report.needless->dtype);
     std::move(builder)

@@ -213,6 +213,7 @@ Comparison compare(const std::vector<const Output*>& expected, const Tensor& act
     const bool missed = i < unwritten.size() && unwritten[i];
     const bool first = out.outside == out.outside_unwritten && !missed;
     out.outside_unwritten += missed;
+    out.outside_left_out += !knows(*expected[0], i) && !missed;
     if (out.outside++ == 0 || first) {
       worst.coordinates = coordinates_of(i, actual.shape);
       out.first = std::move(worst);
@@ -238,6 +239,7 @@ void add(const Comparison& share, Comparison& all) {
   all.left_out += share.left_out;
   all.outside += share.outside;
   all.outside_unwritten += share.outside_unwritten;
+  all.outside_left_out += share.outside_left_out;
   all.not_compared += share.not_compared;
   all.unstated += share.unstated;
   all.widened += share.widened;

@@ -39,6 +39,8 @@ struct Comparison {
   std::int64_t left_out = 0;
   std::int64_t outside = 0;
   std::int64_t outside_unwritten = 0;  // those of them that the kernel did not write
+  // Those of them for which the program was not run: what roundings it declares there is not known.
+  std::int64_t outside_left_out = 0;
   // Compared with nothing: no bound, or one so wide that a zero would have passed. Where a user's
   // formula has the element, what the program itself says does not make up for it.
   std::int64_t not_compared = 0;

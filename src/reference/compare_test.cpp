@@ -81,8 +81,15 @@ TEST(Compare, WhatTheProgramWasNotRunForIsComparedByTheOtherStatementOrLeftOut) 
   EXPECT_EQ(comparison.outside, 0);
   EXPECT_EQ(comparison.not_compared, 1);
   EXPECT_EQ(comparison.left_out, 1);
+  EXPECT_EQ(comparison.outside_left_out, 0);
   tensor.set(2, 2);
-  EXPECT_EQ(compare({&program, &user}, tensor).outside, 1);
+  comparison = compare({&program, &user}, tensor);
+  EXPECT_EQ(comparison.outside, 1);
+  EXPECT_EQ(comparison.outside_left_out, 1);
+  tensor.set(0, 2);
+  comparison = compare({&program, &user}, tensor);
+  EXPECT_EQ(comparison.outside, 2);
+  EXPECT_EQ(comparison.outside_left_out, 1);
 }
 
 // A formula without a finite bound says nothing, whatever the program says of itself.

@@ -55,8 +55,11 @@ Machine::Machine(const ir::Function& function, const ir::Arguments& arguments,
   for (const OutputSlot& slot : output_slots(function)) outputs_.push_back(slot.value);
   ir::walk(function, function.body, [&](ir::OpId id) {
     const auto* parallel = std::get_if<ir::Parallel>(&function.ops[id].data);
-    if (parallel == nullptr || parallel->level != ir::Level::kThread) return;
-    for (const ir::VarId var : parallel->vars) lane_vars_.insert(var.index);
+    if (parallel == nullptr || parallel->level == ir::Level::kBlock) return;
+    for (const ir::VarId var : parallel->vars) {
+      unit_vars_.insert(var.index);
+      if (parallel->level == ir::Level::kThread) lane_vars_.insert(var.index);
+    }
   });
 }
 
@@ -147,7 +150,7 @@ void Machine::run_region(ir::RegionId region, Frame& frame) {
   for (const ir::OpId id : function_.regions[region].ops) {
     if (returned_ || !any(frame.active)) return;
     join_before(id);
-    spend(id, frame.count());
+    spend(id, frame.count() / regions_.parts_now());
     if (returned_) return;
     run_op(id, frame);
     note_change(function_.ops[id].kind());
@@ -174,9 +177,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
     case ir::Sort::kOrder:
       if (const auto* trigger = std::get_if<ir::Trigger>(&op.data)) run(*trigger, frame);
       if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) run(*wait, id, frame);
-      if (const auto* barrier = std::get_if<ir::Barrier>(&op.data)) {
-        if (barrier->level == ir::Level::kBlock) begin_phase();
-      }
+      if (const auto* barrier = std::get_if<ir::Barrier>(&op.data)) run(*barrier, id);
       return;
     case ir::Sort::kState:
       if (const auto* bind = std::get_if<ir::Bind>(&op.data)) run(*bind, frame);
@@ -386,9 +387,13 @@ void Machine::run(const ir::Apply& op, const Frame& frame) {
   for (const ir::ValueId tile : ir::tiles_in(function_, op)) {
     Fragments& fragments = fragments_[tile.index];
     if (fragments.slots.size() < frame.count()) fragments.grow(frame.count());
-    for (Fragments::Slot& slot : fragments.slots) {
-      observe(slot);
-      fragments.settle(slot);
+    for (std::size_t i = 0; i < frame.count(); ++i) {
+      if (frame.active[i] == 0) continue;
+      const SlotRange range = slots_of(fragments.slots.size(), i, frame.count());
+      for (std::size_t s = range.first; s < range.first + range.count; ++s) {
+        observe(fragments.slots[s]);
+        fragments.settle(fragments.slots[s]);
+      }
     }
   }
   const ir::FragType& type = fragments_[op.frag.index].type;
@@ -540,7 +545,7 @@ void Machine::run(const ir::For& op, ir::OpId id, Frame& frame) {
       next[i] += op.step;
     }
     if (!any(frame.active)) break;
-    spend(id, count);
+    spend(id, count / regions_.parts_now());
     run_region(op.body, frame);
   }
   frame.out = out;

@@ -270,8 +270,14 @@ class Machine {
   void run(const ir::Trigger& op, Frame& frame);
   void run(const ir::EventWait& op, ir::OpId id, Frame& frame);
   void join_before(ir::OpId id);
-  [[nodiscard]] Frame masked(const ir::Inthreads& op, const Frame& frame) const;
-  [[nodiscard]] std::set<std::int64_t> slots(const ir::Expr& slot, const Frame& frame) const;
+  void run(const ir::Barrier& op, ir::OpId id);
+  void give_up_waiting();
+  [[nodiscard]] std::int64_t threads_each(const Frame& frame) const;
+  [[nodiscard]] Frame masked(const Team& team, const Frame& frame) const;
+  [[nodiscard]] std::vector<std::int64_t> as_if(const Frame& frame, std::size_t at,
+                                                std::size_t other) const;
+  [[nodiscard]] std::map<std::int64_t, Arrivals> arrivals(const ir::Trigger& op,
+                                                          const Frame& frame) const;
 
   // memory.cpp and tiles.cpp: memory and the matrix unit
   void run(const ir::Alloc& op, ir::ValueId result, Frame& frame);
@@ -354,6 +360,7 @@ class Machine {
   std::vector<std::vector<Number>> scalars_;  // scalars and cells
   std::vector<std::optional<ir::ResolvedView>> views_;
   std::set<std::uint32_t> lane_vars_;  // of `: thread`
+  std::set<std::uint32_t> unit_vars_;  // of all within a block
   std::set<std::uint32_t> open_vars_;  // whose value is not known in some instance
   bool left_undecided_ = false;        // a loop or the kernel, by instances nobody can name
   ir::ValueId applied_;                // of the apply that runs, the tile it goes through

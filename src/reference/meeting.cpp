@@ -6,8 +6,14 @@
 
 namespace kiln::reference {
 
-// Those of the frame's instances that have threads in the region.
-Frame Machine::masked(const ir::Inthreads& op, const Frame& frame) const {
+// What an instance of the frame is: so many threads, one after the other.
+std::int64_t Machine::threads_each(const Frame& frame) const {
+  const auto count = static_cast<std::int64_t>(frame.count() / together_);  // of a block
+  return count == 0 ? 0 : regions_.block_threads() / count;
+}
+
+// Those of the frame's instances that have threads among these.
+Frame Machine::masked(const Team& team, const Frame& frame) const {
   Frame inner = frame;
   const std::int64_t threads = regions_.block_threads();
   const auto count = static_cast<std::int64_t>(frame.count() / together_);  // of a block
@@ -15,7 +21,7 @@ Frame Machine::masked(const ir::Inthreads& op, const Frame& frame) const {
     const std::int64_t number = static_cast<std::int64_t>(i) % count;
     const std::int64_t first = number * threads / count;
     const std::int64_t end = (number + 1) * threads / count;
-    const bool inside = first < op.first + op.threads && op.first < end;
+    const bool inside = first < team.first + team.second && team.first < end;
     if (!inside) inner.active[i] = 0;
   }
   return inner;
@@ -31,21 +37,56 @@ void Machine::join_before(ir::OpId id) {
 
 void Machine::run(const ir::Inthreads& op, Frame& frame) {
   const Team team{op.first, op.threads};
-  Frame inner = masked(op, frame);
-  if (op.async) {
-    const ir::RegionId body = op.body;
-    regions_.start(team,
-                   [this, body, inner = std::move(inner)]() mutable { run_region(body, inner); });
-    return;
+  if (!op.async) {
+    Frame inner = masked(team, frame);
+    return regions_.run_as(team, [&] { run_region(op.body, inner); });
   }
-  regions_.run_as(team, [&] { run_region(op.body, inner); });
+  const std::int64_t unit = threads_each(frame) * static_cast<std::int64_t>(frame.lanes);
+  for (const Part& part : regions_.parts(team, unit)) {
+    regions_.start(part, [this, body = op.body, inner = masked(part.threads(), frame)]() mutable {
+      run_region(body, inner);
+    });
+  }
 }
 
-// One after another for each slot that an instance names.
-std::set<std::int64_t> Machine::slots(const ir::Expr& slot, const Frame& frame) const {
-  std::set<std::int64_t> out;
-  for (std::size_t i = 0; i < frame.count(); ++i) {
-    if (frame.active[i] != 0) out.insert(slot.evaluate(frame.vars[i]));
+// What `at`, an instance that runs, would find in its variables if it were the other, which may be elsewhere in the program.
+std::vector<std::int64_t> Machine::as_if(const Frame& frame, std::size_t at,
+                                         std::size_t other) const {
+  const std::span<const std::int64_t> here = frame.vars[at];
+  std::vector<std::int64_t> out(here.begin(), here.end());
+  const std::span<const std::int64_t> there = frame.vars[other];
+  for (const std::uint32_t var : unit_vars_) out[var] = there[var];
+  return out;
+}
+
+// By slot: the threads of a block, or of all of the cluster's, that trigger it now, and those of the region that come to
+// the same operation with it, now or, as other parts, at a time of their own.
+std::map<std::int64_t, Arrivals> Machine::arrivals(const ir::Trigger& op,
+                                                   const Frame& frame) const {
+  std::map<std::int64_t, Arrivals> out;
+  const std::size_t count = frame.count() / together_;  // of a block
+  const std::int64_t each = threads_each(frame);
+  for (std::size_t first = 0; first < frame.count(); first += count) {
+    const auto begin = frame.active.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = begin + static_cast<std::ptrdiff_t>(count);
+    const auto found = std::find_if(begin, end, [](std::uint8_t active) { return active != 0; });
+    if (found == end) continue;
+    const auto here = static_cast<std::size_t>(found - frame.active.begin());
+    std::map<std::int64_t, Arrivals> block;
+    for (std::size_t i = first; i < first + count; ++i) {
+      const bool active = frame.active[i] != 0;
+      if (!active && !regions_.is_of_another_part(static_cast<std::int64_t>(i - first) * each))
+        continue;
+      Arrivals& at = block[op.slot.evaluate(active ? frame.vars[i] : as_if(frame, here, i))];
+      at.threads += active ? each : 0;
+      at.named += each;
+    }
+    for (const auto& [slot, its] : block) {
+      if (its.threads == 0) continue;
+      Arrivals& at = out[slot];
+      at.threads = op.cluster ? at.threads + its.threads : std::max(at.threads, its.threads);
+      at.named = std::max(at.named, its.named);
+    }
   }
   return out;
 }
@@ -75,7 +116,9 @@ bool Machine::frees_the_other(const ir::If& op) const {
 }
 
 void Machine::run(const ir::Trigger& op, Frame& frame) {
-  for (const std::int64_t slot : slots(op.slot, frame)) regions_.trigger(op.event, slot);
+  for (const auto& [slot, arrivals] : arrivals(op, frame)) {
+    regions_.trigger(op.event, slot, arrivals);
+  }
 }
 
 void Machine::run(const ir::EventWait& op, ir::OpId id, Frame& frame) {
@@ -86,11 +129,19 @@ void Machine::run(const ir::EventWait& op, ir::OpId id, Frame& frame) {
     waits.emplace(op.slot.evaluate(frame.vars[i]), generation);
   }
   for (const auto& [slot, generation] : waits) {
-    if (regions_.wait(id, op.event, slot, generation)) continue;
-    outcome_.stuck_at = regions_.stuck_at();
-    returned_ = true;
-    return;
+    if (!regions_.wait(id, op.event, slot, generation)) return give_up_waiting();
   }
+}
+
+void Machine::give_up_waiting() {
+  outcome_.stuck_at = regions_.stuck_at();
+  returned_ = true;
+}
+
+void Machine::run(const ir::Barrier& op, ir::OpId id) {
+  if (op.level != ir::Level::kBlock) return;
+  begin_phase();
+  if (!regions_.meet(id)) give_up_waiting();
 }
 
 }  // namespace kiln::reference

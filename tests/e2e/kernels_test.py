@@ -4,10 +4,10 @@
     KILN=build/dev/bin/kiln KILN_RELEASE=build/release/bin/kiln tests/e2e/kernels_test.py
 
 A run must find nothing: no element outside its bound or unwritten, no race, deadlock, uninitialised or
-out-of-bounds read, exit code 0; and no bank conflict where the results leave by `stmatrix`. What a kernel
-computes is said a second time: by a formula, or by a few lines of Python on numbers that come out exact.
-Kernels with one mistake show that this would notice. A sample of the cases, the same in each run; all of
-them, some minutes, with KILN_SWEEP=all.
+out-of-bounds read, exit code 0, each output compared with what the program computes step by step; and no
+bank conflict where the results leave by `stmatrix`. What a kernel computes is said a second time: by a
+formula, or by a few lines of Python on numbers that come out exact. Kernels with one mistake show that this
+would notice. A sample of the cases, the same in each run; all of them, some minutes, with KILN_SWEEP=all.
 """
 
 import itertools
@@ -76,6 +76,8 @@ def mistake_of(case, counted=("outside",)):
     for row in report["outputs"]:
         wanted = dict.fromkeys(counted, 0) | dict(unwritten=case.unwritten)
         found |= {f"{row['name']}: {key}": row[key] for key in wanted if row[key] != wanted[key]}
+        if "program" not in row["compared_with"]:
+            found[f"{row['name']}: compared with"] = row["compared_with"]
     if not case.conflicts and report["bank_conflicts"]:
         found["bank_conflicts"] = report["bank_conflicts"]
     return f"{found}: {' '.join(case.argv())}" if found else ""

@@ -3,8 +3,7 @@
 
     KILN=build/dev/bin/kiln KILN_RELEASE=build/release/bin/kiln tests/e2e/pingpong_kernels_test.py
 
-As in kernels_test.py, but held against formulas alone: the reference, which runs the threads of a region together, does
-not come to the end. Their bound is too wide for 8-bit floats that are no integers.
+As in kernels_test.py. A formula's bound is too wide for 8-bit floats that are no integers.
 """
 
 import itertools
