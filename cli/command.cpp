@@ -285,6 +285,9 @@ void add_bench(Cli& cli) {
                       "of a suite or random: keep the problems whose line has this");
   command->add_option("--count", bench.count, "of random: how many problems (default: 10000)")
       ->check(CLI::Range(1, 1000000));
+  command
+      ->add_option("--seconds", bench.seconds, "of random: begin no further problem after so long")
+      ->check(CLI::Range(1.0, 1e6));
   command->add_option("--expect", bench.expect, "of a file: formulas of what it computes");
   command->add_option("--seed", bench.seed, "of the inputs")->check(whole())->capture_default_str();
   command->add_option("--repeats", bench.repeats, "batches of each")

@@ -5,6 +5,7 @@
 #include "measure/bench_plot.h"
 #include "measure/bench_random.h"
 #include "measure/bench_suite.h"
+#include "support/format.h"
 
 namespace kiln::driver {
 
@@ -30,6 +31,9 @@ Checked<void> check_form(const measure::BenchOptions& options, Diagnostics& diag
   }
   if (!options.output.empty()) {
     return diags.report<diag::BenchOptionUnused>({}, "-o", "a measurement").emit();
+  }
+  if (options.seconds > 0 && !measure::is_random(options)) {
+    return diags.report<diag::BenchOptionUnused>({}, "--seconds", format("`{}`", file)).emit();
   }
   if (measure::is_random(options) || measure::is_attention(options)) return {};
   if (options.count != 0) {

@@ -20,7 +20,8 @@ using gemm::LoadedKernel;
 using gemm::Plan;
 
 constexpr std::int64_t kUsualCount = 10000;
-constexpr std::int64_t kAttentionPart = 32;   // one of so many problems
+constexpr std::int64_t kAttentionPart = 32;  // one of so many problems
+constexpr std::int64_t kTogether = 1024;  // of which kernels are compiled at once and then checked
 constexpr std::uint64_t kDrawsForEach = 200;  // at most, before a run ends with fewer problems
 // Compiling a kernel takes as long as checking a hundred problems. So of the problems that one file's kernels serve each has
 // a kernel of its own only while there are so few of them as this, or as a tenth of these problems; in the place of a further
@@ -67,6 +68,12 @@ struct RandomBench {
   std::map<std::string, Family> families = {};
   std::string wanted = {};  // the family that a problem is drawn of in another's place; empty: any
   int tries = 0;            // for that one
+  std::int64_t taken = 0;   // of the problems drawn
+
+  [[nodiscard]] std::uint64_t draws_max() const {
+    return kDrawsForEach * static_cast<std::uint64_t>(count);
+  }
+  [[nodiscard]] bool is_done() const { return taken >= count || drawn >= draws_max(); }
 
   // Whether the problem may have this kernel: it is there, or may be compiled.
   [[nodiscard]] bool has_room(const gemm::Choice& choice) {
@@ -187,35 +194,37 @@ void prepare_all(RandomBench& bench, std::vector<Ready>& some) {
   std::erase_if(some, [](const Ready& ready) { return !ready.refusal.empty(); });
 }
 
-// As many problems as are wanted, each with a plan, in the order in which they were drawn.
-std::vector<Ready> draw_all(RandomBench& bench) {
-  const auto count = static_cast<std::size_t>(bench.count);
-  const std::uint64_t draws_max = kDrawsForEach * count;
+// So many problems, fewer where no more are wanted, each with a plan, in the order in which they were drawn.
+std::vector<Ready> draw_some(RandomBench& bench, std::int64_t most) {
+  const auto count = static_cast<std::size_t>(std::min(bench.count - bench.taken, most));
   std::vector<Ready> out;
-  while (out.size() < count && bench.drawn < draws_max) {
+  while (out.size() < count && bench.drawn < bench.draws_max()) {
     bench.report.progress("drawing");
     std::vector<Ready> some;
-    while (out.size() + some.size() < count && bench.drawn < draws_max) {
+    while (out.size() + some.size() < count && bench.drawn < bench.draws_max()) {
       auto ready = chosen(bench, draw_problem(bench.report.options.seed, bench.drawn++));
       if (ready) some.push_back(std::move(*ready));
     }
     prepare_all(bench, some);
     std::ranges::move(some, std::back_inserter(out));
   }
+  bench.taken += std::ssize(out);
   return out;
 }
 
 // With --only: the one problem whose text it is, or those of the draw that have it.
 std::vector<Ready> wanted_problems(RandomBench& bench) {
-  const auto given = parse_problem(bench.report.options.only);
+  const std::string& only = bench.report.options.only;
+  const auto given = parse_problem(only);
   std::vector<Ready> out;
   if (!given) {
-    out = draw_all(bench);
+    out = draw_some(bench, kTogether - kTogether / kAttentionPart);
     std::erase_if(out, [&](const Ready& ready) {
-      return text(ready.problem).find(bench.report.options.only) == std::string::npos;
+      return text(ready.problem).find(only) == std::string::npos;
     });
     return out;
   }
+  bench.count = bench.taken = 1;
   bench.drawn = 1;
   if (auto ready = chosen(bench, *given)) out.push_back(std::move(*ready));
   prepare_all(bench, out);
@@ -250,10 +259,9 @@ Result<void> check_one(RandomBench& bench, RandomRun& run, Ready& ready) {
 }
 
 // Ends early when the driver fails: nothing runs in its context any more.
-Result<void> check_all(RandomBench& bench, RandomDevice& device, std::vector<Ready>& all) {
-  RandomRun run(device);
+Result<void> check_all(RandomBench& bench, RandomRun& run, std::vector<Ready>& all) {
   Clock::time_point shown = Clock::now();
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < all.size() && !bench.report.stop(); ++i) {
     if (seconds_since(shown) > 0.1) {
       bench.report.progress(io::progress_bar("checking", i, all.size()));
       shown = Clock::now();
@@ -297,6 +305,8 @@ io::Exit nothing_left(const RandomReport& report) {
 struct Shares {
   std::int64_t products = 0;
   std::int64_t attention = 0;
+
+  [[nodiscard]] std::int64_t all() const { return products + attention; }
 };
 
 Shares shares_of(const BenchOptions& options, const runtime::Gpu& gpu) {
@@ -309,14 +319,27 @@ Shares shares_of(const BenchOptions& options, const runtime::Gpu& gpu) {
   return {.products = all - all / kAttentionPart, .attention = all / kAttentionPart};
 }
 
-Result<void> check_products(RandomReport& report, runtime::Gpu& gpu, std::int64_t count) {
+// Products and attention in turns, so that both have their part of the time that is given.
+Result<void> check_in_turns(RandomReport& report, runtime::Gpu& gpu, const Shares& shares) {
   auto device = RandomDevice::open(gpu);
   if (!device) return Unexpected{device.error()};
-  RandomBench bench{.report = report, .gpu = gpu, .count = count};
-  std::vector<Ready> all = wanted_problems(bench);
-  report.drawn += static_cast<std::int64_t>(bench.drawn);
-  report.kernels += bench.kernels.size();
-  return check_all(bench, *device, all);
+  RandomRun run(*device);
+  RandomBench products{.report = report, .gpu = gpu, .count = shares.products};
+  RandomAttentions attention(report, gpu, shares.attention);
+  Result<void> done;
+  while (done && !(products.is_done() && attention.is_done()) && !report.stop()) {
+    if (!products.is_done()) {
+      std::vector<Ready> some = wanted_problems(products);
+      done = check_all(products, run, some);
+      report.tell(shares.all());
+    }
+    if (!done || attention.is_done() || report.stop()) continue;
+    done = attention.check_some(kTogether / kAttentionPart);
+    report.tell(shares.all());
+  }
+  report.drawn += static_cast<std::int64_t>(products.drawn) + attention.drawn();
+  report.kernels += products.kernels.size() + attention.kernels();
+  return done;
 }
 
 }  // namespace
@@ -329,19 +352,16 @@ io::Exit bench_random(const BenchOptions& options, io::Console& console) {
     io::show(console, diags, {});
     return io::Exit::kUsage;
   }
-  const Clock::time_point start = Clock::now();
   auto gpu = backends::open_device();
   if (!gpu) return io::environment_failed(console, gpu.error()).error;
   RandomReport report{.options = options, .console = console};
   const Shares shares = shares_of(options, *gpu);
-  Result<void> done;
-  if (shares.products > 0) done = check_products(report, *gpu, shares.products);
-  if (done && shares.attention > 0) done = check_attentions(report, *gpu, shares.attention);
+  const Result<void> done = check_in_turns(report, *gpu, shares);
   // Before anything was checked it is the machine; later the problem was told.
   if (!done && report.checked == 0) return io::environment_failed(console, done.error()).error;
   if (report.checked == 0) return nothing_left(report);
-  report.summarise(seconds_since(start));
-  const bool fewer = options.only.empty() && report.checked < shares.products + shares.attention;
+  report.summarise(shares.all());
+  const bool fewer = options.only.empty() && !report.stopped && report.checked < shares.all();
   if (!done || report.outside > 0 || fewer) return io::Exit::kWrong;
   return io::Exit::kFine;
 }

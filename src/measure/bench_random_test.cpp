@@ -179,6 +179,35 @@ TEST_F(BenchRandomTest, WhatIsNotServedIsCounted) {
   EXPECT_NE(err_.str().find("leave no problem of `random`"), std::string::npos) << err_.str();
 }
 
+TEST_F(BenchRandomTest, TimeIsUpOnceSomethingIsChecked) {
+  io::Console console{.out = out_, .err = err_};
+  BenchOptions options;
+  RandomReport report{.options = options, .console = console};
+  report.checked = 1;
+  EXPECT_FALSE(report.stop());  // no limit
+  options.seconds = 1e-9;
+  report.checked = 0;
+  EXPECT_FALSE(report.stop());
+  report.checked = 1;
+  EXPECT_TRUE(report.stop());
+  report.summarise(7);
+  EXPECT_NE(out_.str().find("stopped after 1e-09 s, 7 problems were wanted"), std::string::npos)
+      << out_.str();
+}
+
+TEST_F(BenchRandomTest, HowFarItIsIsSaidNowAndThen) {
+  io::Console console{.out = out_, .err = err_};
+  const BenchOptions options;
+  RandomReport report{.options = options, .console = console};
+  report.checked = 3;
+  report.tell(7);
+  EXPECT_EQ(err_.str(), "");
+  report.start -= std::chrono::seconds(31);
+  report.tell(7);
+  report.tell(7);
+  EXPECT_EQ(err_.str(), "31 s: 3 of 7 problems checked, 0 outside\n");
+}
+
 TEST_F(BenchRandomTest, OptionsOfOthersAreRefused) {
   io::Console console{.out = out_, .err = err_};
   BenchOptions options;

@@ -17,7 +17,8 @@ struct BenchOptions {
       {};                 // of a file: each is one problem; of a suite: which to keep
   std::string only = {};  // of a suite: text that a problem's line must have
   std::string expect = {};
-  int count = 0;  // of `random`: problems; 0: as many as it usually has
+  int count = 0;       // of `random`: problems; 0: as many as it usually has
+  double seconds = 0;  // of `random`: after which no further problem is begun; 0: none
   std::uint64_t seed = 0;
   int repeats = 9;
   double batch_seconds = 0.02;

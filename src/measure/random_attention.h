@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,9 +58,23 @@ struct ServedDepths {
 // Whether the library has attention for this GPU.
 [[nodiscard]] bool has_attention(const runtime::Gpu& gpu);
 
-// Draws so many problems, or takes the one that --only is the text of, and checks them. Errors: what
-// the driver says.
-[[nodiscard]] Result<void> check_attentions(RandomReport& report, runtime::Gpu& gpu,
-                                            std::int64_t count);
+// So many problems that are drawn, or the one that --only is the text of, to be checked some at a time.
+class RandomAttentions {
+ public:
+  RandomAttentions(RandomReport& report, runtime::Gpu& gpu, std::int64_t count);
+  ~RandomAttentions();
+
+  [[nodiscard]] bool is_done() const;
+  // So many at most, which are in memory together. Errors: what the driver says.
+  [[nodiscard]] Result<void> check_some(std::int64_t most);
+
+  [[nodiscard]] std::int64_t drawn() const;
+  [[nodiscard]] std::size_t kernels() const;  // that were compiled
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace kiln::measure

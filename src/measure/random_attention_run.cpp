@@ -23,7 +23,6 @@ using Bytes = std::vector<std::byte>;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::byte kPoison{0xff};            // each byte of a NaN
-constexpr std::size_t kAtOnce = 64;           // problems that are in memory together
 constexpr std::int64_t kAttentionDraws = 50;  // at most, before a run ends with fewer problems
 constexpr int kWordBytes = 4;
 constexpr std::string_view kAddedInAnyOrder = "dq";
@@ -292,22 +291,29 @@ void compare(ReadyAttention& ready) {
   }
 }
 
-struct AttentionDraws {
+}  // namespace
+
+struct RandomAttentions::State {
   RandomReport& report;
   runtime::Gpu& gpu;
   ServedDepths depths = {};
   std::set<std::string> kernels = {};
-  std::uint64_t drawn = 0;
+  std::int64_t wanted = 0;
+  std::int64_t draws_max = 0;
+  std::int64_t drawn = 0;
   std::int64_t checked = 0;
 };
 
-std::optional<ReadyAttention> next_drawn(AttentionDraws& bench) {
+namespace {
+
+using State = RandomAttentions::State;
+
+std::optional<ReadyAttention> next_drawn(State& bench) {
   const std::string& only = bench.report.options.only;
   const auto given = parse_attention(only);
+  const auto number = static_cast<std::uint64_t>(bench.drawn++);
   ReadyAttention out{
-      .drawn =
-          given ? *given : draw_attention(bench.report.options.seed, bench.drawn, bench.depths)};
-  ++bench.drawn;
+      .drawn = given ? *given : draw_attention(bench.report.options.seed, number, bench.depths)};
   const auto whole = attention::normalised(out.drawn.problem);
   if (!whole) {
     bench.report.refuse(refusal_text(whole.error()));
@@ -319,7 +325,7 @@ std::optional<ReadyAttention> next_drawn(AttentionDraws& bench) {
 }
 
 // Of some problems: in memory together, prepared and compared on all cores, run one by one.
-Result<void> check_some(AttentionDraws& bench, std::vector<ReadyAttention>& some) {
+Result<void> check_these(State& bench, std::vector<ReadyAttention>& some) {
   RandomReport& report = bench.report;
   const Clock::time_point start = Clock::now();
   for_each_shown(report, "attention: compiling", some.size(),
@@ -360,28 +366,34 @@ Result<void> check_some(AttentionDraws& bench, std::vector<ReadyAttention>& some
 
 bool has_attention(const runtime::Gpu& gpu) { return !served_depths(gpu.arch()).forward.empty(); }
 
-Result<void> check_attentions(RandomReport& report, runtime::Gpu& gpu, std::int64_t count) {
-  AttentionDraws bench{.report = report, .gpu = gpu, .depths = served_depths(gpu.arch())};
-  const bool one = parse_attention(report.options.only).has_value();
-  const std::int64_t wanted = one ? 1 : count;
-  const std::int64_t draws_max = one ? 1 : kAttentionDraws * count;
-  Result<void> done;
-  if (one || !bench.depths.forward.empty()) {
-    while (done && bench.checked < wanted && static_cast<std::int64_t>(bench.drawn) < draws_max) {
-      std::vector<ReadyAttention> some;
-      const auto room = static_cast<std::size_t>(wanted - bench.checked);
-      while (some.size() < std::min(room, kAtOnce) &&
-             static_cast<std::int64_t>(bench.drawn) < draws_max) {
-        auto ready = next_drawn(bench);
-        if (ready) some.push_back(std::move(*ready));
-      }
-      done = check_some(bench, some);
-    }
+RandomAttentions::RandomAttentions(RandomReport& report, runtime::Gpu& gpu, std::int64_t count)
+    : state_(std::make_unique<State>(State{.report = report, .gpu = gpu})) {
+  const bool one = count > 0 && parse_attention(report.options.only).has_value();
+  state_->depths = served_depths(gpu.arch());
+  state_->wanted = one ? 1 : count;
+  state_->draws_max = one ? 1 : state_->depths.forward.empty() ? 0 : kAttentionDraws * count;
+}
+
+RandomAttentions::~RandomAttentions() = default;
+
+bool RandomAttentions::is_done() const {
+  return state_->checked >= state_->wanted || state_->drawn >= state_->draws_max;
+}
+
+Result<void> RandomAttentions::check_some(std::int64_t most) {
+  std::vector<ReadyAttention> some;
+  const std::int64_t room = std::min(state_->wanted - state_->checked, most);
+  while (std::ssize(some) < room && state_->drawn < state_->draws_max) {
+    auto ready = next_drawn(*state_);
+    if (ready) some.push_back(std::move(*ready));
   }
-  report.progress("");
-  report.drawn += static_cast<std::int64_t>(bench.drawn);
-  report.kernels += bench.kernels.size();
+  Result<void> done = check_these(*state_, some);
+  state_->report.progress("");
   return done;
 }
+
+std::int64_t RandomAttentions::drawn() const { return state_->drawn; }
+
+std::size_t RandomAttentions::kernels() const { return state_->kernels.size(); }
 
 }  // namespace kiln::measure

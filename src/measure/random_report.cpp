@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kShownFailures = 20;
 constexpr std::size_t kShownRefusals = 12;
+constexpr double kTellSeconds = 30;
 
 void print_counts(io::Console& console, std::string_view title,
                   const std::map<std::string, std::int64_t>& counts) {
@@ -23,6 +24,24 @@ void print_counts(io::Console& console, std::string_view title,
 }
 
 }  // namespace
+
+double RandomReport::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+bool RandomReport::stop() {
+  stopped = stopped || (options.seconds > 0 && checked > 0 && seconds() > options.seconds);
+  return stopped;
+}
+
+void RandomReport::tell(std::int64_t wanted) {
+  const double now = seconds();
+  if (console.progress || now - told < kTellSeconds) return;
+  told = now;
+  console.err << format("{:.0f} s: {} of {} problems checked, {} outside\n", now, checked, wanted,
+                        outside)
+              << std::flush;
+}
 
 void RandomReport::refuse(const std::string& reason) {
   ++refused;
@@ -47,13 +66,15 @@ void RandomReport::print_refusals() const {
   }
 }
 
-void RandomReport::summarise(double seconds) const {
+void RandomReport::summarise(std::int64_t wanted) const {
   print_counts(console, "types", by_types);
   print_counts(console, "kernels", by_kernel);
   print_refusals();
+  if (stopped)
+    console.out << format("stopped after {} s, {} problems were wanted\n", options.seconds, wanted);
   console.out << format(
       "{} problems checked, {} outside, {} kernels, {:.1f} s, of which {:.1f} s compiling\n",
-      checked, outside, kernels, seconds, compile_seconds);
+      checked, outside, kernels, seconds(), compile_seconds);
 }
 
 // Calls `work(i)` for each i below `count` on all cores; the calling thread shows how far they are.

@@ -1,6 +1,7 @@
 // What `kiln bench random` counts and tells, whatever kind of problem it draws.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -24,13 +25,21 @@ struct RandomReport {
   std::int64_t outside = 0;
   std::size_t kernels = 0;
   double compile_seconds = 0;
+  bool stopped = false;  // --seconds were up before all were checked
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  double told = 0;  // seconds() of the last line that tell() printed
 
+  [[nodiscard]] double seconds() const;  // since the start
+  // Whether --seconds are up and something was checked; notes that.
+  [[nodiscard]] bool stop();
+  // Now and then a line on standard error, where no progress is shown: how many of those wanted are checked.
+  void tell(std::int64_t wanted);
   void progress(const std::string& text) const { io::show_progress(console, text); }
   void refuse(const std::string& reason);
   // A problem's line on standard error; after many of them none.
   void fail(const std::string& problem, const std::string& kernel, const std::string& fault);
   void print_refusals() const;
-  void summarise(double seconds) const;
+  void summarise(std::int64_t wanted) const;
 };
 
 // Calls `work(i)` for each i below `count` on all cores; the calling thread shows how far they are.
