@@ -9,6 +9,7 @@
 #include "passes/check_registers.h"
 #include "passes/count_copies.h"
 #include "passes/delay_bulk_waits.h"
+#include "passes/drop_unread.h"
 #include "passes/group_products.h"
 #include "passes/keep_parts.h"
 #include "passes/number_barriers.h"
@@ -65,6 +66,7 @@ constexpr Pass kPasses[] = {
     {"skip-masks", skip_masks, Form::kMet},
     {"skip-ones", skip_ones, Form::kMet},
     {"begin-sums", begin_sums, Form::kMet},
+    {"drop-unread", drop_unread, Form::kMet},
 
     // How kernels are launched, which is about them as a whole.
     {"plan-launches", plan_launches, Form::kDecided},
