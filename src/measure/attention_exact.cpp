@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "ir/functions.h"
+#include "target/mma.h"
 
 namespace kiln::measure {
 
@@ -21,13 +22,12 @@ constexpr double kTangent =
 constexpr std::int64_t kKeysOfMaximum = 32;  // after so many keys, or more, there may be a new one
 constexpr std::int64_t kThreadsOfRow = 4;    // that add up its weights
 // Of tensors of 8 bits: how many standard deviations of a sum are allowed, what weights are times before they are rounded, and
-// what a matrix instruction of so many products loses of the largest of them (src/target/mma.cpp).
+// how many products a matrix instruction adds up.
 constexpr double kDeviations = 6;
 constexpr double kRaised = 0x1p8;
 // What a row's scores are taken less may be so much below their largest: weights are up to 2^8 then.
 constexpr double kRoom = 8 * std::numbers::ln2;
 constexpr std::int64_t kStepOf8Bits = 32;
-constexpr double kUnitOf8Bits = 0x1p-13;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double dot(const double* a, const double* b, std::size_t count) {
@@ -75,7 +75,7 @@ double factor_of(const Tensor& factors, std::int64_t batch, std::int64_t key_hea
 
 // What a sum of so many products of 8-bit floats loses, of what it is.
 double lost_of_8_bits(std::int64_t length) {
-  return static_cast<double>(length / kStepOf8Bits + 2) * kUnitOf8Bits;
+  return static_cast<double>(length / kStepOf8Bits + 2) * target::kFp8Unit;
 }
 
 ExactRow zeros(std::size_t depth) {

@@ -144,19 +144,33 @@ class BlockVarying {
   const ir::Function& function_;
 };
 
-// Whether threads of one warp may come into the operation's regions without each other.
-bool parts_warps(const ir::Function& function, ir::Varying& varying, ir::OpId id) {
-  constexpr ThreadSet kWarp{0, target::kWarpLanes};  // any
+// How threads of the set may come into the operation's regions without each other.
+struct Parting {
+  bool divides = false;     // some do not
+  bool loses_step = false;  // some in other trips of a loop
+};
+
+Parting parting_of(const ir::Function& function, ir::Varying& varying, ir::OpId id,
+                   const ThreadSet& set) {
   const ir::OpData& data = function.ops[id].data;
   if (const auto* branch = std::get_if<ir::If>(&data)) {
-    return differs(varying, branch->condition, kWarp);
+    return {.divides = differs(varying, branch->condition, set)};
   }
   if (const auto* loop = std::get_if<ir::For>(&data)) {
-    return expr_differs(varying, loop->lower, kWarp) || expr_differs(varying, loop->upper, kWarp) ||
-           body_loses_step(function, varying, loop->body, kWarp);
+    return {.loses_step = expr_differs(varying, loop->lower, set) ||
+                          expr_differs(varying, loop->upper, set) ||
+                          body_loses_step(function, varying, loop->body, set)};
   }
   const auto* loop = std::get_if<ir::Loop>(&data);
-  return loop != nullptr && body_loses_step(function, varying, loop->body, kWarp);
+  if (loop == nullptr) return {};
+  return {.loses_step = body_loses_step(function, varying, loop->body, set)};
+}
+
+// Whether threads of one warp may.
+bool parts_warps(const ir::Function& function, ir::Varying& varying, ir::OpId id) {
+  constexpr ThreadSet kAnyWarp{0, target::kWarpLanes};
+  const Parting parting = parting_of(function, varying, id, kAnyWarp);
+  return parting.divides || parting.loses_step;
 }
 
 // Whether some lanes of a warp may go on where others have left, or go by text in CUDA, which may begin a branch.
@@ -172,18 +186,12 @@ bool lanes_may_part(const ir::Function& function, ir::Varying& varying, ir::Regi
 
 Way way_into(const ir::Function& function, ir::Varying& varying, ir::OpId id, Way way) {
   const ir::OpData& data = function.ops[id].data;
+  const Parting parting = parting_of(function, varying, id, way.threads);
+  way.divides = way.divides || parting.divides;
+  way.loses_step = way.loses_step || parting.loses_step;
   way.parts_warps = way.parts_warps || parts_warps(function, varying, id);
   if (const auto* branch = std::get_if<ir::If>(&data)) {
-    way.divides = way.divides || differs(varying, branch->condition, way.threads);
     way.by_block = way.by_block || BlockVarying(function).value(branch->condition);
-  }
-  if (const auto* loop = std::get_if<ir::For>(&data)) {
-    way.loses_step = way.loses_step || expr_differs(varying, loop->lower, way.threads) ||
-                     expr_differs(varying, loop->upper, way.threads) ||
-                     body_loses_step(function, varying, loop->body, way.threads);
-  }
-  if (const auto* loop = std::get_if<ir::Loop>(&data)) {
-    way.loses_step = way.loses_step || body_loses_step(function, varying, loop->body, way.threads);
   }
   if (const auto* some = std::get_if<ir::Inthreads>(&data)) {
     way.threads = {some->first, some->threads};

@@ -20,6 +20,8 @@ namespace kiln::target {
 inline constexpr int kWarpLanes = 32;
 // And of a warpgroup: four warps.
 inline constexpr int kWarpgroupLanes = 4 * kWarpLanes;
+// What a register holds.
+inline constexpr int kRegisterBits = 32;
 
 // What one architecture can do and another cannot. Rows of other tables, and whoever makes use of a
 // feature without a table, ask for these, never for a capability. The names are PTX's where it has

@@ -26,11 +26,7 @@ constexpr double truncation_roundoff(int k, int block) {
 // because the hardware does not promise nearest.
 constexpr double kRoundoffF16 = 0x1p-10;
 
-// The FP8 units of sm_89 align products and accumulator to the largest and keep 13 bits below its
-// leading one: each of the k products, the accumulator and the sum lose up to 2^-13 of it. sm_90
-// has no such unit for `mma.sync`: it converts to f16, exactly, and is far within this.
-// (Into f16 since PTX 8.7, CUDA 12.8.)
-constexpr double kFp8Unit = 0x1p-13;
+// Sums of 8-bit floats, in f16 too since PTX 8.7 (CUDA 12.8).
 constexpr double fp8_roundoff(int k) { return (k + 2) * kFp8Unit; }
 // With no magnitude above 2^13 nothing of an integer lies below those 13 bits.
 constexpr double kFp8ExactIntegers = 0x1p13;
@@ -751,7 +747,6 @@ std::optional<MmaRequest> nearest_request(const Arch& arch, const MmaTypes& type
 }
 
 int registers_of(const Mma& mma, Operand operand) {
-  constexpr int kRegisterBits = 32;
   return values_of(mma, operand) * info(dtype_of(mma, operand)).bits / kRegisterBits;
 }
 

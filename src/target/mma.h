@@ -43,6 +43,11 @@ struct MmaShape {
   friend constexpr bool operator==(const MmaShape&, const MmaShape&) = default;
 };
 
+// The FP8 units of sm_89 align products and accumulator to the largest and keep 13 bits below its
+// leading one: each of the k products, the accumulator and the sum lose up to 2^-13 of it. sm_90
+// has no such unit for `mma.sync`: it converts to f16, exactly, and is far within this.
+inline constexpr double kFp8Unit = 0x1p-13;
+
 struct Mma {
   static constexpr int kTilesMax = 4;
 

@@ -354,7 +354,7 @@ std::string index_function(Kernel& kernel, const std::vector<Index>& digits,
 
 // The same, and -1 for what the last register has room for behind the fragment's values.
 std::string index_in_registers(Kernel& kernel, const Registers& registers, std::vector<int> table) {
-  constexpr int kRegisterBits = 32;
+  using target::kRegisterBits;
   const auto values = static_cast<int>(table.size());
   const int bits = info(registers.dtype).bits;
   if (values * bits % kRegisterBits == 0 || !registers.packed()) {

@@ -23,7 +23,7 @@ using ir::OpId;
 using ir::RegionId;
 using ir::ValueId;
 
-constexpr std::int64_t kRegisterBits = 32;
+constexpr std::int64_t kRegisterBits = target::kRegisterBits;
 constexpr std::int64_t kByteBits = 8;
 
 // Allowances, in registers of a thread, fitted to ptxas of CUDA 13.0 on sm_80 and sm_90a over the

@@ -35,9 +35,8 @@ void add_owner_facts(const TileMap& map, int lane, int value, Cell& cell) {
   cell.facts.push_back({"lane", lane});
   cell.facts.push_back({"value", value});
   if (map.bits == 0) return;
-  constexpr int kRegisterBits = 32;
   // The first of them where a value takes two.
-  cell.facts.push_back({"register", lane < 0 ? -1 : value * map.bits / kRegisterBits});
+  cell.facts.push_back({"register", lane < 0 ? -1 : value * map.bits / target::kRegisterBits});
 }
 
 void give(const TileMap& map, int lane, int value, Cell& cell) {
