@@ -42,7 +42,7 @@ SlotRange slots_of(std::size_t slots, std::size_t instance, std::size_t instance
 }
 
 Machine::Machine(const ir::Function& function, const ir::Arguments& arguments,
-                 const Numerics& numerics, const Limits& limits)
+                 const Numerics& numerics, const Limits& limits, bool in_parts)
     : function_(function),
       arguments_(arguments),
       numerics_(numerics),
@@ -51,7 +51,7 @@ Machine::Machine(const ir::Function& function, const ir::Arguments& arguments,
       fragments_(function.values.size()),
       scalars_(function.values.size()),
       views_(function.values.size()),
-      regions_(function) {
+      regions_(function, in_parts) {
   for (const OutputSlot& slot : output_slots(function)) outputs_.push_back(slot.value);
   ir::walk(function, function.body, [&](ir::OpId id) {
     const auto* parallel = std::get_if<ir::Parallel>(&function.ops[id].data);
@@ -212,9 +212,13 @@ void Machine::run_jump(const ir::Op& op, Frame& frame) {
 
 void Machine::run_move(ir::OpId id, Frame& frame) {
   const ir::OpData& data = function_.ops[id].data;
-  if (const auto* copy = std::get_if<ir::Copy>(&data)) return run(*copy, id, frame);
+  if (const auto* copy = std::get_if<ir::Copy>(&data)) {
+    return for_all_of(copy->unit, copy->dst, id, [&] { run(*copy, id, frame); });
+  }
   if (const auto* write = std::get_if<ir::Write>(&data)) return run(*write, frame);
-  if (const auto* splat = std::get_if<ir::Splat>(&data)) return run(*splat, id, frame);
+  if (const auto* splat = std::get_if<ir::Splat>(&data)) {
+    return for_all_of(splat->unit, splat->view, id, [&] { run(*splat, id, frame); });
+  }
   if (const auto* set = std::get_if<ir::Set>(&data)) return set_cell(*set, frame);
   if (const auto* set = std::get_if<ir::SetElement>(&data)) return run(*set, frame);
   if (const auto* cuda = std::get_if<ir::Cuda>(&data)) return run(*cuda, id, frame);
@@ -496,6 +500,10 @@ void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
   const std::int64_t groups = together == 0 ? 0 : Grid::product(grid.extents) / together;
   outcome_.blocks += groups * together;
   ++launches_;
+  cluster_blocks_ = 1;
+  for (const ir::VarId rank : op.cluster) {
+    cluster_blocks_ *= function_.vars[rank].extent.evaluate(frame.vars[0]);
+  }
   const std::vector<std::int64_t>& sample = limits_.blocks;
   for (std::int64_t n = 0; n < groups && !returned_; ++n) {
     const bool skipped = together == 1 && !sample.empty() && !std::ranges::binary_search(sample, n);
@@ -769,7 +777,13 @@ std::string why_not_sampled(const ir::Function& function) {
 
 Outcome interpret(const ir::Function& function, const ir::Arguments& arguments,
                   const Numerics& numerics, const Limits& limits) {
-  return Machine(function, arguments, numerics, limits).run();
+  // Where a region's threads do everything in step nobody may have to wait for one of them.
+  {
+    Machine in_step(function, arguments, numerics, limits, false);
+    Outcome outcome = in_step.run();
+    if (outcome.stuck_at.empty() || !in_step.has_parts()) return outcome;
+  }
+  return Machine(function, arguments, numerics, limits, true).run();
 }
 
 }  // namespace kiln::reference

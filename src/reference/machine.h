@@ -195,8 +195,10 @@ struct Frame {
 class Machine {
  public:
   Machine(const ir::Function& function, const ir::Arguments& arguments, const Numerics& numerics,
-          const Limits& limits);
+          const Limits& limits, bool in_parts);
   [[nodiscard]] Outcome run();
+  // Whether a region's threads could go their ways in parts.
+  [[nodiscard]] bool has_parts() const { return regions_.has_parts(); }
 
  private:
   using Coordinates = std::array<std::int64_t, kRankMax>;
@@ -272,6 +274,9 @@ class Machine {
   void join_before(ir::OpId id);
   void run(const ir::Barrier& op, ir::OpId id);
   void give_up_waiting();
+  void meet_parts(ir::OpId id);
+  void for_all_of(std::int64_t unit, ir::ValueId dst, ir::OpId id,
+                  const std::function<void()>& move);
   [[nodiscard]] std::int64_t threads_each(const Frame& frame) const;
   [[nodiscard]] Frame masked(const Team& team, const Frame& frame) const;
   [[nodiscard]] std::vector<std::int64_t> as_if(const Frame& frame, std::size_t at,
@@ -348,8 +353,9 @@ class Machine {
   std::map<ir::OpId, std::uint64_t> trips_inside_;  // by loop: least_trips, at least 1
   std::uint64_t changes_ = 0;
   std::uint64_t launches_ = 0;
-  std::size_t together_ = 1;  // blocks that run in step, since they meet
-  std::uint64_t phase_ = 0;   // of the block: what it does in one comes behind all of the last one
+  std::int64_t cluster_blocks_ = 1;  // of one, whether or not they run in step
+  std::size_t together_ = 1;         // blocks that run in step, since they meet
+  std::uint64_t phase_ = 0;  // of the block: what it does in one comes behind all of the last one
   MemoryHold hold_;
   std::vector<double> charged_;  // bytes, by ValueId
   // Of tables that are no longer needed; they are large, and the system is slow to give memory.

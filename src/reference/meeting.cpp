@@ -64,6 +64,8 @@ std::vector<std::int64_t> Machine::as_if(const Frame& frame, std::size_t at,
 std::map<std::int64_t, Arrivals> Machine::arrivals(const ir::Trigger& op,
                                                    const Frame& frame) const {
   std::map<std::int64_t, Arrivals> out;
+  const auto* made = function_.def_as<ir::Event>(op.event);
+  const bool of_all_blocks = op.cluster || (made != nullptr && made->grid);
   const std::size_t count = frame.count() / together_;  // of a block
   const std::int64_t each = threads_each(frame);
   for (std::size_t first = 0; first < frame.count(); first += count) {
@@ -84,9 +86,13 @@ std::map<std::int64_t, Arrivals> Machine::arrivals(const ir::Trigger& op,
     for (const auto& [slot, its] : block) {
       if (its.threads == 0) continue;
       Arrivals& at = out[slot];
-      at.threads = op.cluster ? at.threads + its.threads : std::max(at.threads, its.threads);
+      at.threads = of_all_blocks ? at.threads + its.threads : std::max(at.threads, its.threads);
       at.named = std::max(at.named, its.named);
     }
+  }
+  // Blocks of a cluster that do not run in step do the same.
+  for (auto& [slot, its] : out) {
+    if (op.cluster && together_ == 1) its.threads *= cluster_blocks_;
   }
   return out;
 }
@@ -133,6 +139,22 @@ void Machine::run(const ir::EventWait& op, ir::OpId id, Frame& frame) {
   }
 }
 
+void Machine::meet_parts(ir::OpId id) {
+  if (!regions_.meet(id)) give_up_waiting();
+}
+
+// What moves to `dst`. What all threads of a region move together (`unit` 0) moves once when all of its parts are there,
+// and they go on when it has.
+void Machine::for_all_of(std::int64_t unit, ir::ValueId dst, ir::OpId id,
+                         const std::function<void()>& move) {
+  const bool is_shared_out =
+      unit == 0 && regions_.parts_now() > 1 && function_.view_type(dst).space != ir::Space::kLocal;
+  if (!is_shared_out) return move();
+  meet_parts(id);
+  if (!returned_ && regions_.is_first_part()) move();
+  if (!returned_) meet_parts(id);
+}
+
 void Machine::give_up_waiting() {
   outcome_.stuck_at = regions_.stuck_at();
   returned_ = true;
@@ -141,7 +163,7 @@ void Machine::give_up_waiting() {
 void Machine::run(const ir::Barrier& op, ir::OpId id) {
   if (op.level != ir::Level::kBlock) return;
   begin_phase();
-  if (!regions_.meet(id)) give_up_waiting();
+  meet_parts(id);
 }
 
 }  // namespace kiln::reference

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "target/arch.h"
+
 namespace kiln::reference {
 
 namespace {
@@ -23,31 +25,43 @@ void Regions::begin_block(ir::RegionId body, std::int64_t threads) {
   parts_.clear();
   triggered_.clear();
   sharers_.clear();
+  arrived_.clear();
+  units_.clear();
+  filled_.clear();
   waited_.clear();
   met_.clear();
   members_.clear();
-  look(body, kBlock);
+  look(body, kBlock, threads);
   turns_.on_stuck = [this] { note_stuck(); };
 }
 
-void Regions::look(ir::RegionId region, Team team) {
+void Regions::look(ir::RegionId region, Team team, std::int64_t unit) {
   for (const ir::OpId id : function_.regions[region].ops) {
     const ir::Op& op = function_.ops[id];
     const auto* trigger = std::get_if<ir::Trigger>(&op.data);
     if (trigger != nullptr) triggerers_[trigger->event].insert(team);
+    const auto* copy = std::get_if<ir::Copy>(&op.data);
+    if (copy != nullptr && copy->bulk && copy->event.valid()) filled_.insert({copy->event, team});
     const auto* some = std::get_if<ir::Inthreads>(&op.data);
     const Team inner = some == nullptr ? team : Team{some->first, some->threads};
-    for (const ir::RegionId part : ir::regions_of(op)) look(part, inner);
+    if (some != nullptr && some->async) units_[inner].insert(unit);
+    const auto* units = std::get_if<ir::Parallel>(&op.data);
+    const bool makes_units = units != nullptr && units->level != ir::Level::kThread;
+    for (const ir::RegionId part : ir::regions_of(op)) {
+      look(part, inner, makes_units ? units->unit : unit);
+    }
   }
 }
 
 std::vector<Part> Regions::parts(Team team, std::int64_t unit) {
-  const bool divides = unit > 0 && unit < team.second && team.second % unit == 0;
+  const bool is_unit = unit > 0 && unit < team.second && team.second % unit == 0;
+  const bool divides = is_unit && units_[team].size() == 1;
   const bool parted = divides && std::ranges::any_of(triggerers_, [&](const auto& entry) {
                         const std::int64_t stated = arrivals_stated(function_, entry.first);
                         return entry.second.contains(team) && stated > 0 && stated < team.second;
                       });
-  if (!parted) return {Part{team}};
+  has_parts_ = has_parts_ || parted;
+  if (!parted || !in_parts_) return {Part{team}};
   const std::int64_t count = parts_[team] = team.second / unit;
   std::vector<Part> out;
   for (std::int64_t i = 0; i < count; ++i) out.push_back({team, i, count});
@@ -90,7 +104,16 @@ void Regions::start(const Part& part, std::function<void()> body) {
 void Regions::run_as(Team team, const std::function<void()>& body) {
   const std::size_t flow = turns_.current();
   const Member outer = current();
-  members_[flow] = {team, 0};
+  std::int64_t number = 0;
+  if (const std::int64_t parts = part_count(outer.first); parts > 1) {
+    const std::int64_t threads = outer.first.second / parts;
+    const std::int64_t first = (team.first - outer.first.first) / threads;
+    const std::int64_t last = (team.first + team.second - 1 - outer.first.first) / threads;
+    if (outer.second < first || outer.second > last) return;
+    if (last > first) parts_[team] = last - first + 1;
+    number = outer.second - first;
+  }
+  members_[flow] = {team, number};
   body();
   members_[flow] = outer;
 }
@@ -104,10 +127,10 @@ bool Regions::must_join() const { return turns_.has_others() && current().first 
 
 bool Regions::is_block() const { return !turns_.has_others() && current().first == kBlock; }
 
-bool Regions::counts_threads(ir::ValueId event) const {
+bool Regions::counts_arrivals(ir::ValueId event) const {
   const auto who = triggerers_.find(event);
-  return who != triggerers_.end() && who->second.size() == 1 &&
-         part_count(*who->second.begin()) > 1 && arrivals_stated(function_, event) > 0;
+  return who != triggerers_.end() && arrivals_stated(function_, event) > 0 &&
+         std::ranges::any_of(who->second, [&](Team team) { return part_count(team) > 1; });
 }
 
 std::int64_t Regions::completed(ir::ValueId event, std::int64_t slot) const {
@@ -115,6 +138,11 @@ std::int64_t Regions::completed(ir::ValueId event, std::int64_t slot) const {
   const std::int64_t at_first = made != nullptr && made->ready ? 1 : 0;
   const auto who = triggerers_.find(event);
   if (who == triggerers_.end()) return at_first;
+  if (counts_arrivals(event)) {
+    const auto arrived = arrived_.find({event, slot});
+    const std::int64_t all = arrived == arrived_.end() ? 0 : arrived->second;
+    return at_first + all / arrivals_stated(function_, event);
+  }
   std::int64_t least = INT64_MAX;
   for (const Team& team : who->second) least = std::min(least, times({event, slot}, team));
   return at_first + least;
@@ -130,27 +158,28 @@ std::int64_t Regions::times(const Slot& slot, Team team) const {
     least = std::min(least, its);
     all += its;
   }
-  if (counts_threads(slot.first)) return all / arrivals_stated(function_, slot.first);
   const auto sharers = sharers_.find({slot, team});
   return sharers == sharers_.end() ? least : all / sharers->second;
 }
 
-// A part that arrives whole where less than it is asked for does so by one of its threads.
+// How many of the arrivals that an event states these are: those of threads, or of warps where so many come; or one's, for
+// all, where it is bulk copies that complete the event.
+std::int64_t Regions::counted(ir::ValueId event, const Arrivals& arrivals) const {
+  constexpr std::int64_t kWarp = target::kWarpLanes;
+  if (filled_.contains({event, current().first})) return 1;
+  const bool are_warps =
+      arrivals.named == kWarp * arrivals_stated(function_, event) && arrivals.threads % kWarp == 0;
+  return are_warps ? arrivals.threads / kWarp : arrivals.threads;
+}
+
 void Regions::trigger(ir::ValueId event, std::int64_t slot, const Arrivals& arrivals) {
   const Member member = current();
   const Team team = member.first;
-  std::int64_t& times = triggered_[{{event, slot}, member}];
+  ++triggered_[{{event, slot}, member}];
+  arrived_[{event, slot}] += counted(event, arrivals);
   const std::int64_t parts = part_count(team);
-  const std::int64_t threads = team.second / parts;  // of a part
-  if (counts_threads(event)) {
-    const bool by_one =
-        arrivals.threads == threads && arrivals_stated(function_, event) % threads != 0;
-    times += by_one ? 1 : arrivals.threads;
-    return;
-  }
-  ++times;
   if (parts == 1) return;
-  const std::int64_t sharers = std::max<std::int64_t>(arrivals.named / threads, 1);
+  const std::int64_t sharers = std::max<std::int64_t>(arrivals.named * parts / team.second, 1);
   if (sharers < parts) sharers_[{{event, slot}, team}] = sharers;
 }
 
