@@ -321,16 +321,20 @@ Shares shares_of(const BenchOptions& options, const runtime::Gpu& gpu) {
 
 // Products and attention in turns, so that both have their part of the time that is given.
 Result<void> check_in_turns(RandomReport& report, runtime::Gpu& gpu, const Shares& shares) {
-  auto device = RandomDevice::open(gpu);
-  if (!device) return Unexpected{device.error()};
-  RandomRun run(*device);
+  std::optional<RandomDevice> device;
+  std::optional<RandomRun> run;
+  if (shares.products > 0) {
+    auto opened = RandomDevice::open(gpu);
+    if (!opened) return Unexpected{opened.error()};
+    run.emplace(device.emplace(std::move(*opened)));
+  }
   RandomBench products{.report = report, .gpu = gpu, .count = shares.products};
   RandomAttentions attention(report, gpu, shares.attention);
   Result<void> done;
   while (done && !(products.is_done() && attention.is_done()) && !report.stop()) {
     if (!products.is_done()) {
       std::vector<Ready> some = wanted_problems(products);
-      done = check_all(products, run, some);
+      done = check_all(products, *run, some);
       report.tell(shares.all());
     }
     if (!done || attention.is_done() || report.stop()) continue;

@@ -777,7 +777,7 @@ std::string why_not_sampled(const ir::Function& function) {
 
 Outcome interpret(const ir::Function& function, const ir::Arguments& arguments,
                   const Numerics& numerics, const Limits& limits) {
-  // Where a region's threads do everything in step nobody may have to wait for one of them.
+  // First with all of a region's threads in step, as most programs come to their end.
   {
     Machine in_step(function, arguments, numerics, limits, false);
     Outcome outcome = in_step.run();
