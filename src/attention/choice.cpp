@@ -32,9 +32,13 @@ constexpr Row kRows[] = {
     {.depth = 64, .masked = true, .keys_from = 16384, .defines = "CONSUMERS=3 FEW=1000"},
     {.depth = 64, .masked = true, .keys_from = 4096, .defines = "CONSUMERS=3"},
     {.depth = 64, .masked = true},
+    {.depth = 64, .keys_from = 16384, .defines = "CLUSTER=2 CONSUMERS=3"},
     {.depth = 64, .defines = "CONSUMERS=3 TOGETHER=8"},
     {.depth = 96},
     {.depth = 128, .masked = true},
+    // Wider tiles take less energy, and at the limit of power that is time. There is no room beside them for the next queries,
+    // which counts where items are short.
+    {.depth = 128, .keys_from = 8192, .defines = "AHEAD=1 APART=false CLUSTER=2 TILE=192"},
     {.depth = 128, .defines = "CLUSTER=2 TURNS=false"},
     {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
     {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},

@@ -19,8 +19,8 @@ constexpr int kScaledWidths[] = {128};
 
 // The space of one kernel. Each warpgroup multiplies 64 rows of one operand's tile by all rows of
 // the other's, or so many after each other as there are BANDS. Between which values WARPGROUPS,
-// BANDS, `wide`, PANELS, SLICES, SPLITS, PARTS and GROUP vary is what the kernel's template says of
-// them.
+// BANDS, `wide`, PANELS, SLICES, SPLITS, SHARERS, PARTS and GROUP vary is what the kernel's template
+// says of them.
 struct Space {
   std::string_view kernel;
   bool rows_of_b;          // a warpgroup's 64 rows are B's, else A's
@@ -75,6 +75,7 @@ struct Axes {
   std::span<const int> panels;  // of 128 bytes
   std::span<const int> slices;
   std::span<const int> splits;
+  std::span<const int> sharers;
   std::span<const int> parts;
   std::span<const int> groups;  // rows of tiles whose operands stay in the second-level cache
 };
@@ -89,6 +90,7 @@ Axes axes_of(const Space& space) {
           .panels = values("PANELS"),
           .slices = values("SLICES"),
           .splits = values("SPLITS"),
+          .sharers = values("SHARERS"),
           .parts = space.fixed_parts.empty() ? values("PARTS") : space.fixed_parts,
           .groups = values("GROUP")};
 }
@@ -189,6 +191,7 @@ Defines defines_of(const Point& point) {
   add(cut.group > 0, "GROUP", cut.group);
   add(!axes.panels.empty(), "PANELS", point.panels);
   add(axes.parts.size() > 1, "PARTS", cut.parts);
+  add(cut.sharers > 1, "SHARERS", cut.sharers);
   add(cut.slices > 1, "SLICES", cut.slices);
   add(cut.splits > 1, "SPLITS", cut.splits);
   add(true, "STAGES", cut.stages);
@@ -215,6 +218,7 @@ struct Walk {
   void shape(Point point);
   void cuts(Point point);
   void rings(Point point);
+  void shared(Point point);
   void groups(Point point);
   void tilings(const KernelRow& row);
 };
@@ -289,6 +293,16 @@ void Walk::rings(Point point) {
     if (cut.stages < kStagesMin || cut.stages == last) continue;
     if (!registers_fit(space, cut, arch)) continue;
     last = cut.stages;
+    shared(point);
+  }
+}
+
+// That blocks load a tile together is timed, not modelled: as good as the same without comes behind it.
+void Walk::shared(Point point) {
+  const std::int64_t rows = ceil_div(deciding.m, point.cut.m);
+  for (const int sharers : or_one(axes.sharers)) {
+    if (rows % sharers != 0 || (sharers > 1 && point.cut.blocks > 1)) continue;
+    point.cut.sharers = sharers;
     groups(point);
   }
 }

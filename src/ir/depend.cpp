@@ -33,6 +33,7 @@ class DependenceCollector {
       out_.per_thread |= function_.view_type(view.root).space == ir::Space::kLocal;
       for (const ir::Expr& origin : view.origin) expr(origin);
       for (const ir::Expr& index : read->index) expr(index);
+      for (const ir::Expr& block : read->block) expr(block);
       return;
     }
     ir::for_each_expr(op, [&](const ir::Expr& inner) { expr(inner); });

@@ -194,8 +194,15 @@ struct Barrier {
 struct Read {
   ValueId view;
   std::vector<Expr> index;
-  static void fields(auto& s, auto&& v) { v("view", s.view), v("index", s.index); }
-  static void touches(const auto& s, auto&& t) { t({.value = s.view, .index = &s.index}); }
+  // Shared memory: of the block at this place in the cluster, one number for each of its axes; empty:
+  // of the thread's own.
+  std::vector<Expr> block = {};
+  static void fields(auto& s, auto&& v) {
+    v("view", s.view), v("index", s.index), v("block", s.block);
+  }
+  static void touches(const auto& s, auto&& t) {
+    t({.value = s.view, .index = &s.index, .of_any_block = !s.block.empty()});
+  }
 };
 struct Write {
   ValueId view;

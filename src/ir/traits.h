@@ -96,6 +96,7 @@ struct Touch {
   Use use = Use::kReads;
   const std::vector<Expr>* index = nullptr;  // of the one element of a view; null: all of it
   bool chooses = false;                      // of all elements those that the program lets it
+  bool of_any_block = false;                 // of the cluster, not of the thread's own alone
   Proxy proxy = Proxy::kGeneric;
   bool atomic = false;  // as a whole: unordered with other atomic uses it is no race
   // Atomic: uses of this kind may happen in any order without a difference to anybody.

@@ -61,6 +61,7 @@ class Varying::Variation {
   bool operator()(const Read& op) {
     const ResolvedView view = resolve_view(function_, op.view);
     for (const Expr& index : op.index) ask(index);
+    for (const Expr& block : op.block) ask(block);
     for (const Expr& origin : view.origin) ask(origin);
     return function_.view_type(view.root).space == Space::kLocal;
   }

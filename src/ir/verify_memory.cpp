@@ -247,6 +247,34 @@ void splats_fill_views(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+// In shared memory, by threads whose cluster's blocks can all have come by.
+void reads_of_other_blocks_are_possible(const Module&, const Function& f, Mistakes& mistakes) {
+  const auto look = [&](const auto& self, RegionId region, const Parallel* launch,
+                        bool apart) -> void {
+    for (const OpId id : f.regions[region].ops) {
+      const Op& op = f.ops[id];
+      const auto* parallel = std::get_if<Parallel>(&op.data);
+      const bool launches = parallel != nullptr && parallel->level == Level::kBlock;
+      for (const RegionId inner : regions_of(op)) {
+        self(self, inner, launches ? parallel : launch, apart || op.kind() == OpKind::kInthreads);
+      }
+      const auto* read = std::get_if<Read>(&op.data);
+      if (read == nullptr || read->block.empty()) continue;
+      const ViewType* view = type_as<ViewType>(f, read->view);
+      if (view != nullptr && view->space != Space::kShared) {
+        complain(mistakes, f, id, "another block's {} memory", name_of(view->space));
+      }
+      const std::size_t axes = launch == nullptr ? 0 : launch->cluster.size();
+      if (read->block.size() != axes) {
+        complain(mistakes, f, id, "{} numbers of a block for {} axes of a cluster",
+                 read->block.size(), axes);
+      }
+      if (apart) complain(mistakes, f, id, "another block's memory in an inthreads region");
+    }
+  };
+  look(look, f.body, nullptr, false);
+}
+
 void permutations_permute(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Copy>(f, [&](const Copy& copy, OpId id) {
     const ViewType* dst = type_as<ViewType>(f, copy.dst);
@@ -580,6 +608,7 @@ constexpr Rule kMemoryRules[] = {
     {"aliases-have-buffers", Form::kTile, aliases_have_buffers},
     {"aliases-stay-inside", Form::kTile, aliases_stay_inside},
     {"splats-fill-views", Form::kTile, splats_fill_views},
+    {"reads-of-other-blocks-are-possible", Form::kTile, reads_of_other_blocks_are_possible},
     {"permutations-permute", Form::kTile, permutations_permute},
     {"copies-join-views", Form::kTile, copies_join_views},
     {"copy-ranks-agree", Form::kTile, copy_ranks_agree},

@@ -62,6 +62,8 @@ constexpr Edit kEdits[] = {
     {"copy-dtypes-agree", kElements, "view<f32, local, [4]>", "view<s32, local, [4]>"},
     {"copy-units-are-known", kMatmul, "unit=32 way", "unit=33 way"},
     {"element-ranks-agree", kElements, "read view=%s index=[t]", "read view=%s index=[t, t]"},
+    {"reads-of-other-blocks-are-possible", kElements, "read view=%s index=[t]",
+     "read view=%s index=[t] block=[1]"},
     {"element-dtypes-agree", kElements, "index=[k] value=%chosen", "index=[k] value=%flag"},
     {"atomics-are-supported", kElements, "atomic kind=add view=%s", "atomic kind=xor view=%s"},
     {"unused-results-have-no-users", kElements, "operand=%v : f32", "operand=%old : f32"},

@@ -17,6 +17,7 @@ void unite(Accesses& accesses, const Accesses& more) {
 bool conflict(const Access& before, const Access& now) {
   if (before.root != now.root || !(before.writes || now.writes)) return false;
   if (before.is_awaited_by_program()) return false;
+  if (before.of_any_block || now.of_any_block) return true;
   if (before.bulk && now.bulk && before.unit == now.unit) return false;  // one thread starts both
   if (before.handed && now.writes) return false;
   if (before.commutes && before.commutes == now.commutes) return false;
@@ -123,6 +124,7 @@ void KernelFacts::look_at(const ir::Op& op, int outermost) {
     if (is_fragment(access.root)) continue;
     users_[access.root].insert(outermost);
     if (access.bulk) asynchronous_.insert(access.root);
+    if (access.of_any_block) read_by_blocks_.insert(access.root);
   }
 }
 
@@ -194,6 +196,7 @@ void KernelFacts::add_memory(Accesses& out, const ir::Op& op, const ir::Touch& t
   access.root = root;
   access.writes = touch.writes();
   access.commutes = touch.commutes;
+  access.of_any_block = touch.of_any_block;
   // What each thread does by itself to elements that it chooses is like one element's access.
   const bool alone = ir::traits(op.kind()).executor == ir::Executor::kThread;
   access.collective = touch.index == nullptr && !(alone && touch.chooses);

@@ -65,6 +65,10 @@ struct Access {
   Parts parts = {};
   std::optional<target::Atomic> commutes = {};  // with those that say the same, see ir::Touch
   bool met = false;                             // the threads of each warpgroup have met since
+  bool of_any_block = false;                    // of the cluster, not of the team's own alone
+  // Of what blocks of the cluster read in each other's memory: the block's own threads have met since,
+  // its cluster's have not.
+  bool met_in_block = false;
 
   // Whether only the program knows when it ends: no barrier waits for it.
   [[nodiscard]] bool is_awaited_by_program() const { return in_flight && label.valid(); }
@@ -96,6 +100,11 @@ class KernelFacts {
   [[nodiscard]] bool is_read_asynchronously(ir::ValueId root) const {
     return asynchronous_.contains(root);
   }
+  // Whether threads of other blocks read the buffer.
+  [[nodiscard]] bool is_read_by_blocks(ir::ValueId root) const {
+    return read_by_blocks_.contains(root);
+  }
+  [[nodiscard]] bool reads_other_blocks() const { return !read_by_blocks_.empty(); }
   // Whether more than one team uses the buffer: then events say who has it.
   [[nodiscard]] bool is_handed_over(ir::ValueId root) const;
 
@@ -133,6 +142,7 @@ class KernelFacts {
   std::set<ir::ValueId> asynchronous_;          // buffers
   std::set<ir::ValueId> exchanged_;             // tensors
   std::set<ir::ValueId> read_back_;             // tensors
+  std::set<ir::ValueId> read_by_blocks_;        // buffers
   std::map<ir::ValueId, std::set<int>> users_;  // buffer -> outermost teams
   std::set<ir::VarId> warpgroups_;              // variables that number them
 };

@@ -146,8 +146,9 @@ Placer::State Placer::place(ir::RegionId region, State state) {
       i += insert(region, i, ops);
       state = fenced(landed(waited(std::move(state)), {}));
       state.unmet = state.unmet && meeting != Meeting::kCluster;
-      state = meeting == Meeting::kWarpgroup ? behind_meeting(std::move(state))
-                                             : behind_barrier(std::move(state));
+      state = meeting == Meeting::kWarpgroup
+                  ? behind_meeting(std::move(state))
+                  : behind_barrier(std::move(state), meeting == Meeting::kCluster);
     }
     state = enter(id, region, i, std::move(state));
   }
@@ -179,8 +180,8 @@ Accesses Placer::stamped(Accesses accesses) const {
 // over for the thread alone that has waited for it.
 Placer::State Placer::with(State state, const Accesses& more) const {
   Accesses kept = stamped(more);
-  std::erase_if(kept,
-                [&](const Access& a) { return a.bulk && a.writes && !facts_.is_global(a.root); });
+  end_in_block(kept,
+               [&](const Access& a) { return a.bulk && a.writes && !facts_.is_global(a.root); });
   unite(state.accesses, kept);
   return state;
 }
@@ -226,8 +227,23 @@ bool Placer::outlasts_barrier(const Access& access) const {
   return in_flight || is_unfenced(access, false) || is_unfenced(access, true);
 }
 
-Placer::State Placer::behind_barrier(State state) const {
-  std::erase_if(state.accesses, [&](const Access& a) { return !outlasts_barrier(a); });
+// Takes out what is over for the block's own threads. It still counts where other blocks of the
+// cluster read the buffer.
+void Placer::end_in_block(Accesses& accesses, FunctionRef<bool(const Access&)> is_over) const {
+  for (Access& access : accesses) {
+    access.met_in_block =
+        access.met_in_block || (is_over(access) && facts_.is_read_by_blocks(access.root));
+  }
+  std::erase_if(accesses, [&](const Access& a) { return !a.met_in_block && is_over(a); });
+}
+
+Placer::State Placer::behind_barrier(State state, bool of_cluster) const {
+  const auto is_over = [&](const Access& a) { return !outlasts_barrier(a); };
+  if (of_cluster) {
+    std::erase_if(state.accesses, is_over);
+  } else {
+    end_in_block(state.accesses, is_over);
+  }
   state.unjoined = false;
   state.waited = false;
   state.own.clear();
@@ -243,7 +259,7 @@ Placer::State Placer::behind_meeting(State state) const {
 // All of the team have triggered the event and waited for it. What bulk copies read goes on: they are waited for in front of
 // barriers alone.
 Placer::State Placer::behind_event(State state, ir::ValueId event) const {
-  std::erase_if(state.accesses, [&](const Access& a) {
+  end_in_block(state.accesses, [&](const Access& a) {
     return a.told.contains(event) && !a.bulk && !outlasts_barrier(a);
   });
   return state;
@@ -309,9 +325,10 @@ bool Placer::can_wait_inside(ir::RegionId region, std::size_t index, const State
 // came before, not again in every trip.
 Accesses Placer::wanted(const ir::Op& op) const {
   const auto* branch = std::get_if<ir::If>(&op.data);
-  const bool as_one = op.kind() == ir::OpKind::kFor || op.kind() == ir::OpKind::kLoop ||
-                      op.kind() == ir::OpKind::kOnce || op.kind() == ir::OpKind::kApply ||
-                      (branch != nullptr && is_divergent(branch->condition));
+  const bool as_one =
+      op.kind() == ir::OpKind::kFor || op.kind() == ir::OpKind::kLoop ||
+      op.kind() == ir::OpKind::kOnce || op.kind() == ir::OpKind::kApply ||
+      (branch != nullptr && (is_divergent(branch->condition) || reaches_blocks(op)));
   return stamped(as_one ? facts_.all(op) : facts_.own(op));
 }
 
@@ -329,9 +346,17 @@ Accesses Placer::of_regions(ir::RegionId region, std::size_t index) const {
   return out;
 }
 
+// Whether the operation reads memory of other blocks, of which some might not come into it.
+bool Placer::reaches_blocks(const ir::Op& op) const {
+  return facts_.reads_other_blocks() &&
+         std::ranges::any_of(facts_.all(op), [](const Access& a) { return a.of_any_block; });
+}
+
 // Each warpgroup has a part of its own of what both touch: then it alone waits, once.
 Placer::Meeting Placer::between(const Access& before, const Access& now) const {
   if (facts_.is_fragment(before.root) || !conflict(before, now)) return Meeting::kNone;
+  if (before.of_any_block || now.of_any_block) return Meeting::kCluster;
+  if (before.met_in_block) return Meeting::kNone;
   if (before.team != team_ || !are_apart(before, now, team())) return Meeting::kTeam;
   return before.met ? Meeting::kNone : Meeting::kWarpgroup;
 }
@@ -352,13 +377,13 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   const bool regions = op.kind() == ir::OpKind::kInthreads;
   // Code that follows regions: all threads of the block do it together.
   const bool together = ir::written_together(function_, op).valid();
-  if (state.unjoined && team_ == kBlockTeam && together) return Meeting::kTeam;
+  const bool joins = state.unjoined && team_ == kBlockTeam && together;
   // Behind it not all threads are there to wait for each other.
   const bool some_yield = contains(function_, op, ir::OpKind::kYield) &&
                           varying_.control(function_.regions[region].ops[index], ir::Level::kBlock);
   if (some_yield && !state.accesses.empty()) return Meeting::kTeam;
   const Accesses now = regions ? of_regions(region, index) : wanted(op);
-  Meeting most = needed_by_own_event(op, state);
+  Meeting most = std::max(needed_by_own_event(op, state), joins ? Meeting::kTeam : Meeting::kNone);
   for (const Access& a : state.accesses) {
     if (regions && a.team != team_) continue;  // events order regions
     for (const Access& b : now) most = std::max(most, between(a, b));
@@ -585,7 +610,9 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
   }
   if (const auto* barrier = std::get_if<ir::Barrier>(&op.data)) {
     state.unmet = state.unmet && !barrier->cluster;
-    if (is_whole_team(*barrier)) return behind_barrier(std::move(state));
+    if (is_whole_team(*barrier)) {
+      return behind_barrier(std::move(state), barrier->cluster || barrier->grid);
+    }
     const bool meet = barrier->level == ir::Level::kGroup4;
     return meet ? behind_meeting(std::move(state)) : state;
   }

@@ -13,6 +13,7 @@
 #include "ir/module.h"
 #include "ir/vary.h"
 #include "passes/kernel_facts.h"
+#include "support/function_ref.h"
 
 namespace kiln::passes {
 
@@ -75,7 +76,8 @@ class Placer {
   [[nodiscard]] static State fenced(State state);
   [[nodiscard]] State fenced(State state, bool global) const;
   [[nodiscard]] bool outlasts_barrier(const Access& access) const;
-  [[nodiscard]] State behind_barrier(State state) const;
+  [[nodiscard]] State behind_barrier(State state, bool of_cluster) const;
+  void end_in_block(Accesses& accesses, FunctionRef<bool(const Access&)> is_over) const;
   [[nodiscard]] State behind_meeting(State state) const;
   [[nodiscard]] State behind_event(State state, ir::ValueId event) const;
   [[nodiscard]] State left(State state) const;
@@ -97,6 +99,7 @@ class Placer {
   [[nodiscard]] bool meets(ir::ValueId event) const;
   [[nodiscard]] bool has_as_many(ir::ValueId root, ir::ValueId event) const;
   [[nodiscard]] bool uses_multicast(const ir::Op& op) const;
+  [[nodiscard]] bool reaches_blocks(const ir::Op& op) const;
   [[nodiscard]] const Team& team() const { return facts_.team(team_); }
 
   [[nodiscard]] std::vector<ir::OpData> waits(const State& state) const;

@@ -442,6 +442,16 @@ bool blocks_meet(const ir::Function& function, ir::RegionId body, bool ir::Barri
   return meet;
 }
 
+// Whether threads read what is in the shared memory of other blocks of the cluster.
+bool blocks_are_read(const ir::Function& function, ir::RegionId body) {
+  bool found = false;
+  ir::walk(function, body, [&](ir::OpId id) {
+    const auto* read = std::get_if<ir::Read>(&function.ops[id].data);
+    found = found || (read != nullptr && !read->block.empty());
+  });
+  return found;
+}
+
 Grid grid_of(const ir::Function& function, const ir::Parallel& op, Vars vars) {
   Grid out;
   for (const ir::VarId var : op.vars) {
@@ -453,7 +463,10 @@ Grid grid_of(const ir::Function& function, const ir::Parallel& op, Vars vars) {
     out.together = out.extents;
     return out;
   }
-  if (!blocks_meet(function, op.body, &ir::Barrier::cluster)) return out;
+  if (!blocks_meet(function, op.body, &ir::Barrier::cluster) &&
+      !blocks_are_read(function, op.body)) {
+    return out;
+  }
   for (std::size_t axis = 0; axis < op.cluster.size(); ++axis) {
     out.together[axis] = function.vars[op.cluster[axis]].extent.evaluate(vars);
   }
@@ -501,8 +514,10 @@ void Machine::run_launch(const ir::Parallel& op, Frame& frame) {
   outcome_.blocks += groups * together;
   ++launches_;
   cluster_blocks_ = 1;
+  cluster_.clear();
   for (const ir::VarId rank : op.cluster) {
-    cluster_blocks_ *= function_.vars[rank].extent.evaluate(frame.vars[0]);
+    cluster_.push_back(function_.vars[rank].extent.evaluate(frame.vars[0]));
+    cluster_blocks_ *= cluster_.back();
   }
   const std::vector<std::int64_t>& sample = limits_.blocks;
   for (std::int64_t n = 0; n < groups && !returned_; ++n) {

@@ -324,6 +324,9 @@ class Machine {
   };
   [[nodiscard]] HeldElement held(ir::ValueId frag, const Frame& frame, std::size_t instance);
   [[nodiscard]] Number read(const ir::Read& op, const Frame& frame, std::size_t instance);
+  // The number among the blocks in step of the one at a place in the cluster; none: there is none.
+  [[nodiscard]] std::optional<std::size_t> block_in_cluster(
+      const std::vector<ir::Expr>& block, std::span<const std::int64_t> vars) const;
   struct Sides {
     Window from;
     std::size_t from_slot = 0;
@@ -353,8 +356,9 @@ class Machine {
   std::map<ir::OpId, std::uint64_t> trips_inside_;  // by loop: least_trips, at least 1
   std::uint64_t changes_ = 0;
   std::uint64_t launches_ = 0;
-  std::int64_t cluster_blocks_ = 1;  // of one, whether or not they run in step
-  std::size_t together_ = 1;         // blocks that run in step, since they meet
+  std::int64_t cluster_blocks_ = 1;         // of one, whether or not they run in step
+  std::vector<std::int64_t> cluster_ = {};  // blocks along each of its axes
+  std::size_t together_ = 1;                // blocks that run in step, since they meet
   std::uint64_t phase_ = 0;  // of the block: what it does in one comes behind all of the last one
   MemoryHold hold_;
   std::vector<double> charged_;  // bytes, by ValueId

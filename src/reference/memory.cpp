@@ -283,10 +283,21 @@ void Machine::run(const ir::Splat& op, ir::OpId id, Frame& frame) {
   }
 }
 
+std::optional<std::size_t> Machine::block_in_cluster(const std::vector<ir::Expr>& block,
+                                                     std::span<const std::int64_t> vars) const {
+  std::int64_t number = 0;
+  for (std::size_t axis = 0; axis < block.size(); ++axis) {
+    const std::int64_t at = block[axis].evaluate(vars);
+    if (at < 0 || at >= cluster_[axis]) return std::nullopt;
+    number = number * cluster_[axis] + at;
+  }
+  return static_cast<std::size_t>(number);
+}
+
 Number Machine::read(const ir::Read& op, const Frame& frame, std::size_t instance) {
   const std::span<const std::int64_t> vars = frame.vars[instance];
   const Window from = window(op.view, vars);
-  if (from.open || is_open(op.index)) return unknown();
+  if (from.open || is_open(op.index) || is_open(op.block)) return unknown();
   Coordinates index{};
   for (std::size_t d = 0; d < op.index.size(); ++d) index[d] = op.index[d].evaluate(vars);
   const auto element = from.element(index.data());
@@ -295,7 +306,13 @@ Number Machine::read(const ir::Read& op, const Frame& frame, std::size_t instanc
     return unknown();
   }
   const Memory& memory = *from.memory;
-  return memory.get(memory.slot_of(instance, frame.count()), *element);
+  if (op.block.empty()) return memory.get(memory.slot_of(instance, frame.count()), *element);
+  const auto block = block_in_cluster(op.block, vars);
+  if (!block) {
+    ++outcome_.outside_accesses;
+    return unknown();
+  }
+  return memory.get(memory.slots <= 1 ? 0 : *block, *element);
 }
 
 void Machine::run(const ir::Write& op, Frame& frame) {

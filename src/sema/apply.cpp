@@ -10,6 +10,7 @@
 #include "sema/partial_sum.h"
 #include "sema/statement.h"
 #include "sema/tile_array.h"
+#include "sema/view.h"
 
 namespace kiln::sema {
 
@@ -66,6 +67,7 @@ bool is_accumulator(const Sema& sema, ast::ExprId expr) {
 // `mc.at(i, j)` is the element that the `apply` around it is at; of a tile with one column it is
 // `m.at(i)` or `m.at(i, 0)`, that of its row.
 bool check_element(Sema& sema, const ast::AtExpr& at, ir::ValueId frag, Span span) {
+  if (!check_own_block(sema, at)) return false;
   if (!sema.apply) {
     refuse(sema, span, "an element of a register tile outside of `apply`");
     return false;

@@ -46,6 +46,7 @@ ir::ValueId atomic_target(Sema& sema, const ast::CallExpr& call) {
     return ir::ValueId{};
   };
   if (element == nullptr) return refuse_target(format("`{}`", sema.sources.text(span)));
+  if (!check_own_block(sema, *element)) return {};
   const Operand base = evaluate_view(sema, element->base);
   if (base.is_error()) return {};
   if (sema.function.view_type(base.id).space == ir::Space::kLocal) {

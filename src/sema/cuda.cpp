@@ -104,6 +104,7 @@ std::optional<std::string> CudaBuilder::operand(const Operand& operand) const {
 
 // `&x.at(i)`: a pointer into the buffer.
 std::optional<std::string> CudaBuilder::element(const ast::AtExpr& at, Span span) const {
+  if (!check_own_block(sema, at)) return std::nullopt;
   const Operand base = evaluate_view(sema, at.base);
   if (base.is_error()) return std::nullopt;
   const auto index = element_index(sema, base.id, at.indices, span);

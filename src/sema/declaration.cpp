@@ -388,6 +388,7 @@ bool is_own(const Sema& sema, const ast::AtExpr& target) {
 
 // An element store. In a kernel, outside the innermost level, one elected thread does it.
 void assign_element(Sema& sema, const ast::AtExpr& target, const ast::AssignStmt& stmt, Span span) {
+  if (!check_own_block(sema, target)) return;
   if (assign_fragment_element(sema, target, stmt, span)) return;
   const auto body = [&] {
     const Operand base = evaluate_view(sema, target.base);

@@ -22,6 +22,7 @@
 #include "sema/expression.h"
 #include "sema/future.h"
 #include "sema/statement.h"
+#include "sema/view.h"
 
 namespace kiln::sema {
 
@@ -125,6 +126,7 @@ ast::ExprId inner_step(const ast::Ast& ast, ast::ExprId id) {
 
 std::optional<EventRef> counted(Sema& sema, const EventInfo& info, EventRef ref,
                                 const ast::AtExpr& at) {
+  if (!check_own_block(sema, at)) return std::nullopt;
   if (info.extents.size() != 1) {
     (void)sema.diags.report<diag::EventAt>(at.at_span, info.name, info.extents.size())
         .help("{}", info.extents.empty() ? format("write `{}` alone", info.name)

@@ -149,11 +149,13 @@ struct Evaluator {
     if (base.is_error()) return error_operand(span);
     auto index = element_index(sema, base.id, e.indices, span);
     if (!index) return error_operand(span);
+    auto block = element_block(sema, base.id, e);
+    if (!block) return error_operand(span);
     const ir::ViewType& view = sema.function.view_type(base.id);
     if (sema.apply && view.space == ir::Space::kLocal) return refused("local memory in `apply`");
     const DType dtype = view.dtype;
-    const ir::ValueId value =
-        emit_value(sema, ir::Read{base.id, std::move(*index)}, span, ir::ScalarType{dtype});
+    const ir::ValueId value = emit_value(
+        sema, ir::Read{base.id, std::move(*index), std::move(*block)}, span, ir::ScalarType{dtype});
     return make_scalar(value, dtype, span);
   }
   Operand operator()(const ast::ElementExpr& e) const { return element(e); }

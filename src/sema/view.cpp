@@ -537,6 +537,80 @@ std::optional<std::vector<ir::Expr>> element_index(Sema& sema, ir::ValueId view,
   return out;
 }
 
+namespace {
+
+bool report_block(Sema& sema, const ast::AtExpr& at, std::string_view what, std::string_view help) {
+  (void)sema.diags.report<diag::BlockElement>(at.block_span, what).help("{}", help).emit();
+  return false;
+}
+
+// Whether another block's elements of the view can be read here.
+bool check_block(Sema& sema, ir::ValueId view, const ast::AtExpr& at) {
+  const ir::Space space = sema.function.view_type(view).space;
+  if (space != ir::Space::kShared) {
+    return report_block(
+        sema, at,
+        format("of `{}`, which is in {} memory", view_name(sema, view), space_name(space)),
+        "blocks of a cluster reach each other's shared memory: leave `.block(...)` out");
+  }
+  const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
+  if (launch.cluster.empty()) {
+    (void)sema.diags.report<diag::ClusterMissing>(at.block_span, "`.block(...)`")
+        .help("put a `parallel ... : cluster` around the block, or leave `.block(...)` out")
+        .emit();
+    return false;
+  }
+  if (sema.place.inthreads.valid()) {
+    return report_block(sema, at, "in `inthreads`, where the cluster's blocks cannot meet before",
+                        "read the element behind the regions, where all threads come by");
+  }
+  if (at.block.size() == launch.cluster.size()) return true;
+  return report_block(sema, at,
+                      format("with {} number(s), the cluster has {} axis or axes", at.block.size(),
+                             launch.cluster.size()),
+                      "give the block's place on each of them");
+}
+
+}  // namespace
+
+std::optional<std::vector<ir::Expr>> element_block(Sema& sema, ir::ValueId view,
+                                                   const ast::AtExpr& at) {
+  std::vector<ir::Expr> out;
+  if (at.block.empty() && !at.block_span.valid()) return out;
+  if (!check_block(sema, view, at)) return std::nullopt;
+  const auto items = evaluate_list(sema, at.block, "a block's number");
+  if (!items) return std::nullopt;
+  const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
+  for (std::size_t axis = 0; axis < items->size(); ++axis) {
+    const IndexItem& item = (*items)[axis];
+    if (!item.element) {
+      (void)sema.diags.report<diag::WildcardMisplaced>(item.span).emit();
+      return std::nullopt;
+    }
+    const ir::Expr& number = item.element->value;
+    const std::int64_t blocks =
+        sema.function.vars[launch.cluster[axis]].extent.constant().value_or(1);
+    const auto least = ir::minimum(sema.function, number);
+    const auto most = ir::upper_bound(sema.function, number);
+    const auto constant = most ? most->constant() : std::nullopt;
+    if ((least && *least >= blocks) || (constant && *constant < 0)) {
+      (void)sema.diags
+          .report<diag::IndexOutOfRange>(item.span, "block", text(sema, number), axis, blocks)
+          .help("blocks of the cluster have numbers from 0 to {}", blocks - 1)
+          .emit();
+      return std::nullopt;
+    }
+    out.push_back(number);
+  }
+  return out;
+}
+
+bool check_own_block(Sema& sema, const ast::AtExpr& at) {
+  if (!at.block_span.valid()) return true;
+  return report_block(sema, at, "of an element that is more than read",
+                      "write what is the block's own, and let others read it");
+}
+
 bool settle_extents(Sema& sema, ir::ViewType& type, Span span, std::string_view what) {
   const bool shared = type.space == ir::Space::kShared;
   for (ir::Expr& extent : type.shape) {

@@ -29,4 +29,11 @@ namespace kiln::sema {
 [[nodiscard]] std::optional<std::vector<ir::Expr>> element_index(
     Sema& sema, ir::ValueId view, const std::vector<ast::ExprId>& indices, Span span);
 
+// Whose element `x.block(r).at(i)` means: a place for each axis of the cluster; empty where the
+// program names no block. nullopt after a report.
+[[nodiscard]] std::optional<std::vector<ir::Expr>> element_block(Sema& sema, ir::ValueId view,
+                                                                 const ast::AtExpr& at);
+// What is done with the element is done with the thread's own block's alone; false after a report.
+[[nodiscard]] bool check_own_block(Sema& sema, const ast::AtExpr& at);
+
 }  // namespace kiln::sema

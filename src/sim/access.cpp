@@ -31,6 +31,11 @@ std::string missing_lanes(const Warp& warp, const Conflict& conflict) {
          "alone";
 }
 
+// The block of the cluster whose thread was there before.
+std::uint32_t block_of(const Machine& machine, const Conflict& conflict) {
+  return conflict.agent / machine.agents.each();
+}
+
 std::string missing_edge(const Machine& machine, const Warp& warp, const Conflict& conflict) {
   if (is_asynchronous(machine, conflict)) {
     const Agents& agents = machine.agents;
@@ -54,8 +59,10 @@ std::string missing_edge(const Machine& machine, const Warp& warp, const Conflic
     case ConflictKind::kUnordered: break;
   }
   if (std::string missing = missing_lanes(warp, conflict); !missing.empty()) return missing;
-  return conflict.agent == warp.agent ? "no group or block barrier between them"
-                                      : "no block barrier between them";
+  if (conflict.agent == warp.agent) return "no group or block barrier between them";
+  if (block_of(machine, conflict) == warp.block) return "no block barrier between them";
+  return machine.program.cooperative ? "no barrier of the grid between them"
+                                     : "no barrier of the cluster between them";
 }
 
 // What would order two accesses of one block to shared memory, when it may stand there.
@@ -69,7 +76,9 @@ std::string ordering_help(const Touch& touch, const Conflict& conflict, bool wri
   const bool one_is_atomic =
       atomic != conflict.other_atomic && (atomic ? conflict.other_wrote : writes);
   if (!fits) return one_is_atomic ? "make both atomic" : "";
-  return format("put `sync.shared;` between them{}", one_is_atomic ? ", or make both atomic" : "");
+  const bool same = block_of(touch.machine, conflict) == touch.warp.block;
+  return format("put `{};` between them{}", same ? "sync.shared" : "sync.barrier : cluster",
+                one_is_atomic ? ", or make both atomic" : "");
 }
 
 // The block whose accesses carry the clock.
@@ -105,6 +114,9 @@ std::string other_text(const Machine& machine, const Conflict& conflict,
                   conflict.agent % agents.warps);
   } else if (conflict.thread != Conflict::kSeveral) {
     out += thread_text(conflict.agent % agents.each(), conflict.thread % kLanes);
+    if (agents.blocks > 1) {
+      out += format(" of block {}", machine.block_numbers[block_of(machine, conflict)]);
+    }
   } else {
     out += conflict.kind == ConflictKind::kOtherBlock
                ? "a thread"
@@ -140,7 +152,8 @@ struct Access {
 
 std::string actor_text(const Touch& touch, const Conflict& conflict, const Access& access) {
   const Warp& warp = touch.warp;
-  const bool other_block = conflict.kind == ConflictKind::kOtherBlock;
+  const bool other_block =
+      conflict.kind == ConflictKind::kOtherBlock || touch.machine.agents.blocks > 1;
   if (!access.by.empty()) {
     return format(
         "{} of warp {}{}", access.by, warp.index,
@@ -213,9 +226,8 @@ Shadow* shadow_of(const Touch& touch) {
     return whole.watched == Buffer::kUnwatched ? nullptr
                                                : touch.machine.global_shadows[whole.watched];
   }
-  return touch.machine.shared_shadows.empty()
-             ? nullptr
-             : touch.machine.shared_shadows[touch.warp.block].get();
+  return touch.machine.shared_shadows.empty() ? nullptr
+                                              : touch.machine.shared_shadows[touch.block()].get();
 }
 
 // The host part's, which everything else waits for.
@@ -254,7 +266,7 @@ std::string Touch::by() const { return "by " + thread_of_block_text(machine, war
 std::byte* bytes_at(const Touch& touch, std::int64_t address) {
   switch (touch.buffer.space) {
     case ir::Space::kGlobal: return touch.buffer.data + address;
-    case ir::Space::kShared: return touch.machine.shared[touch.warp.block].data() + address;
+    case ir::Space::kShared: return touch.machine.shared[touch.block()].data() + address;
     case ir::Space::kLocal: return touch.warp.local.data() + local_place(touch, address);
   }
   return nullptr;

@@ -1,18 +1,23 @@
 // Touching memory: where the bytes are, whether the touch is legal, and who is told when it is not.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "sim/machine.h"
 
 namespace kiln::sim {
 
-// Whose access to what: a lane of a warp and a buffer.
+// Whose access to what: a lane of a warp and a buffer, in shared memory that of a block of the
+// cluster.
 struct Touch {
   Machine& machine;
   Warp& warp;
   std::uint32_t lane;
   const Buffer& buffer;
+  std::optional<std::uint32_t> other = {};  // block; none: the warp's own
+
+  [[nodiscard]] std::uint32_t block() const { return other.value_or(warp.block); }
 
   [[nodiscard]] std::string by() const;  // "by thread 17 (warp 0) of block 3"
 };

@@ -61,11 +61,30 @@ std::optional<std::int64_t> address_of(const Touch& touch, const ElementPlan& pl
 
 namespace {
 
+// The number in the cluster of the block whose element it is; none behind a report.
+std::optional<std::uint32_t> block_of(const Touch& touch, const ElementPlan& plan) {
+  std::int64_t number = 0;
+  for (std::size_t axis = plan.block.size(); axis-- > 0;) {
+    const std::int64_t at = plan.block[axis].evaluate(touch.warp.vars.data(), touch.lane);
+    if (at < 0 || at >= plan.cluster[axis]) {
+      report_at(
+          touch.machine, touch.warp, ReportKind::kOutOfBounds,
+          format("`{}` of block {} of a cluster of {}", touch.buffer.name, at, plan.cluster[axis]),
+          format("read {}", touch.by()));
+      return std::nullopt;
+    }
+    number = number * plan.cluster[axis] + at;
+  }
+  return static_cast<std::uint32_t>(number);
+}
+
 void access_element(Machine& machine, Warp& warp, const ElementPlan& plan, std::uint32_t lane) {
   const Buffer& buffer = *plan.view.buffer;
-  const Touch touch{machine, warp, lane, buffer};
+  Touch touch{machine, warp, lane, buffer};
   Scalar& value = warp.value(plan.value, lane);
-  const auto found = address_of(touch, plan);
+  if (!plan.block.empty()) touch.other = block_of(touch, plan);
+  const bool nowhere = !plan.block.empty() && !touch.other;
+  const auto found = nowhere ? std::nullopt : address_of(touch, plan);
   if (!found) {
     if (!plan.writes) value.i = 0;  // the bits of 0.0 as well
     return;

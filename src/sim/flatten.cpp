@@ -43,6 +43,8 @@ void Flattener::block(const ir::Parallel& launch, std::uint32_t threads) {
   for (const std::int64_t blocks : launch.cluster_shape) {
     program_.blocks *= static_cast<std::uint32_t>(blocks);
   }
+  cluster_ = launch.cluster_shape;
+  program_.cooperative = launch.cooperative;
   if (launch.cooperative) program_.blocks = whole_grid(launch);
   units_ = {threads};
   region_ = {0, threads};

@@ -159,6 +159,7 @@ class Flattener {
   };
   std::vector<Body> bodies_ = {Body{}};
   Program program_;
+  std::vector<std::int64_t> cluster_ = {};  // blocks by axis of the launch
 };
 
 [[nodiscard]] std::uint32_t guard_mask(const std::vector<std::int64_t>& guarded);

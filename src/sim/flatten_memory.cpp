@@ -138,7 +138,13 @@ ElementPlan Flattener::element(ir::ValueId view_id, const std::vector<ir::Expr>&
 
 void Flattener::op(const ir::Read& data) {
   uniform_[result().index] = false;
-  emit_plan(Code::kElement, program_.elements, element(data.view, data.index, result(), false));
+  ElementPlan plan = element(data.view, data.index, result(), false);
+  for (const ir::Expr& block : data.block) plan.block.emplace_back(block, facts_);
+  if (!plan.block.empty()) {
+    plan.cluster = cluster_;
+    program_.reaches_blocks = true;
+  }
+  emit_plan(Code::kElement, program_.elements, std::move(plan));
 }
 
 void Flattener::op(const ir::Write& data) {

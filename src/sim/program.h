@@ -94,6 +94,10 @@ struct InitialisePlan {
 struct ElementPlan {
   View view;
   std::vector<IndexExpr> index;
+  // Of the block at this place in the cluster; empty: of the warp's own. `cluster`: the blocks along
+  // each of its axes, the first one's next to each other.
+  std::vector<IndexExpr> block = {};
+  std::vector<std::int64_t> cluster = {};
   std::uint32_t value = 0;
   bool writes = false;
 };
@@ -464,6 +468,8 @@ struct Program {
   std::uint32_t slots = 0;       // of a block's events
   std::vector<bool> of_grid;     // by slot: one for all blocks
   std::uint32_t blocks = 1;      // of a cluster
+  bool cooperative = false;      // those blocks are the whole grid
+  bool reaches_blocks = false;   // threads read what is in other blocks' shared memory
   std::int64_t local_bytes = 0;  // of one lane
   std::uint32_t threads = 1;     // of a block
   std::size_t vars = 0;

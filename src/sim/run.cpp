@@ -363,7 +363,7 @@ std::size_t shared_bytes(const Program& program) {
 Shadow::Readers shared_readers(const Program& program, const Agents& agents) {
   return {.all = agents,
           .first = 0,
-          .blocks = 1,
+          .blocks = program.reaches_blocks ? agents.blocks : 1,
           .agents = readers_each(program),
           .slots = false,
           .updates = !program.atomics.empty()};
@@ -394,7 +394,7 @@ void Run::equip(Machine& machine) const {
   Shadow::Readers readers = shared_readers(program, machine.agents);
   for (std::uint32_t block = 0; options_.checks && block < machine.agents.blocks; ++block) {
     auto shadow_of_block = std::make_unique<Shadow>(shared, shared_granule(program), true, false);
-    readers.first = block;
+    readers.first = program.reaches_blocks ? 0 : block;
     shadow_of_block->begin_launch(machine.era, readers);
     machine.shared_shadows.push_back(std::move(shadow_of_block));
   }

@@ -99,11 +99,14 @@ struct MemberExpr {  // x.span, f.data, f.mdata
   Member member{};
   Span member_span;
 };
-// x.at(i, j): element access; also `e.at(n)`, the slot of an event.
+// x.at(i, j): element access; also `e.at(n)`, the slot of an event. x.block(r).at(i, j): of the
+// buffer x of block r of the cluster.
 struct AtExpr {
   ExprId base;
   Span at_span;  // the word `at`
   std::vector<ExprId> indices;
+  std::vector<ExprId> block = {};
+  Span block_span = {};  // `.block(r)`, where it stands
 };
 // t(i), x.span(i), x(-1). `name(args)` with a name that is not a Builtin parses as this too: when
 // the name is no value, it is a passthrough intrinsic or an unknown function.

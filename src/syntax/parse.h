@@ -161,6 +161,7 @@ class Parser {
   ExprId postfix_step(ExprId base, bool& more);
   ExprId member(ExprId base);
   ExprId view_op(ExprId base, ast::ViewOpKind kind, const Token& dot);
+  ExprId element_of_block(ExprId base, const Token& dot);
   ExprId attach(ExprId base, Word word, const Token& dot);
   bool can_attach(ExprId base, Word word) const;
   void read_view_args(ast::ViewOp& op);

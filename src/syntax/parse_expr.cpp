@@ -491,6 +491,7 @@ std::vector<ast::ExprId> children(const ast::ExprNode& node) {
   if (const auto* call = std::get_if<CallExpr>(&node)) add_all(call->args);
   if (const auto* at = std::get_if<AtExpr>(&node)) {
     out = {at->base};
+    add_all(at->block);
     add_all(at->indices);
   }
   if (const auto* element = std::get_if<ElementExpr>(&node)) {

@@ -2,6 +2,7 @@
 //
 //   x.subspan(8, 8).at(i, j).chunkat(_, w)   one ViewExpr of two ViewOps
 //   x.at(i, j)                               an AtExpr
+//   x.block(r).at(i, j)                      an AtExpr, of another block
 #include "syntax/foreign.h"
 #include "syntax/parse.h"
 
@@ -23,7 +24,7 @@ constexpr ViewRow kViewOps[] = {
     {Word::kMap, ViewOpKind::kMap},         {Word::kRemap, ViewOpKind::kRemap}};
 
 std::vector<std::string> member_names() {
-  std::vector<std::string> names{"at", "data", "mdata", "span", "step", "from", "stride"};
+  std::vector<std::string> names{"at", "block", "data", "mdata", "span", "step", "from", "stride"};
   for (const ViewRow& row : kViewOps) names.emplace_back(spelling(row.word));
   return names;
 }
@@ -87,6 +88,7 @@ ast::ExprId Parser::member(ExprId base) {
   if (at(Word::kAt) || at(Word::kStep) || at(Word::kFrom) || at(Word::kStride)) {
     return attach(base, token.word, dot);
   }
+  if (at(Word::kBlock)) return element_of_block(base, dot);
   for (const ViewRow& row : kViewOps) {
     if (at(row.word)) return view_op(base, row.kind, dot);
   }
@@ -143,6 +145,24 @@ ast::ExprId Parser::attach(ExprId base, Word word, const Token& dot) {
   owner.span = span;
   measure_height(base);
   return base;
+}
+
+// `.block(r).at(i, j)`: nothing else is known of another block's memory than its elements.
+ast::ExprId Parser::element_of_block(ExprId base, const Token& dot) {
+  advance();
+  auto block = bracketed_list(TokenKind::kLeftParen);
+  const Span block_span = cover(dot.span, last_span());
+  if (!ok()) return base;
+  if (!at(TokenKind::kDot) || !at(Word::kAt, 1)) {
+    fail<diag::BlockElement>(block_span, "read one element after the other: `x.block(r).at(i, j)`",
+                             "with no element behind it");
+    return base;
+  }
+  advance();
+  const Token& word = advance();
+  auto indices = bracketed_list(TokenKind::kLeftParen);
+  const Span span = cover(span_of(base), last_span());
+  return expr(ast::AtExpr{base, word.span, std::move(indices), std::move(block), block_span}, span);
 }
 
 // `(list [: strides])`, after `<storage>` for the maps; `.zfill` has no list.

@@ -158,6 +158,8 @@ const Form kStatementForms[] = {
      R"~((= z (+ (to f16 0.25f) (to "unsigned*" nullptr))))~"},
     {"w = x(-1) + t(i) + s.span(0);", "(= w (+ (+ (elem x (- 1)) (elem t i)) (elem s.span 0)))"},
     {"__atomic_add(x.at(i), 1);", "(expr (__atomic_add (at x i) 1))"},
+    {"__atomic_add(x.at(i), own[k].block(r, 1 - s).at(i, j));",
+     "(expr (__atomic_add (at x i) (at (block (sub own k) r (- 1 s)) i j)))"},
     {"i++;", "(expr (post++ i))"},
     {"r = x.chunk(4, 1).at(i, 0).modspan(16, _).span_as([4, 4]).sqz();",
      "(= r (view x chunk(4 1).at(i 0) modspan(16 _) span_as([4 4]) sqz()))"},

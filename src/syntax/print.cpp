@@ -127,7 +127,9 @@ class Printer {
     return expr(e.base) + "." + std::string(spelling(e.member));
   }
   std::string show(const AtExpr& e) const {
-    return Form("at").add(expr(e.base)).add(exprs(e.indices)).end();
+    const std::string base =
+        e.block.empty() ? expr(e.base) : Form("block").add(expr(e.base)).add(exprs(e.block)).end();
+    return Form("at").add(base).add(exprs(e.indices)).end();
   }
   std::string show(const ElementExpr& e) const {
     return Form("elem").add(expr(e.base)).add(exprs(e.indices)).end();

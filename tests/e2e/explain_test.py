@@ -95,6 +95,7 @@ TAKEN = (
     ("examples/matmul_persistent", "sm_90a", 58),
     ("examples/matmul_sparse", "sm_90a", 116),
     ("examples/matmul_sparse_warp", "sm_80", 55),
+    ("examples/matmul_split_k", "sm_90a", 62),
     ("examples/matmul_wgmma", "sm_90a", 55),
     ("examples/matmul_wgmma_2group", "sm_90a", 64),
     ("examples/matmul_wmma", "sm_80", 51),

@@ -28,6 +28,7 @@ COLUMNS_MAX = 110
 GROUPS = {
     "catalogue_syntax.def": "Reading the text",
     "catalogue_sema.def": "What the program means",
+    "catalogue_sync.def": "Moving data, and threads that meet",
     "catalogue_ir.def": "Reading IR text",
     "catalogue_plan.def": "How the hardware would do it",
     "catalogue_run.def": "The command line, and what a run found",
@@ -166,6 +167,9 @@ def document(kiln):
     """The text that docs/diagnostics.md should have."""
     kiln, tests = str(kiln), golden_tests()
     rows = tree.catalogue()
+    untitled = {row.path.name for row in rows} - set(GROUPS)
+    if untitled:
+        sys.exit(f"diagnostics_doc: no title in GROUPS for {', '.join(sorted(untitled))}")
     with ThreadPoolExecutor() as pool:
         examples = list(pool.map(lambda row: example_of(row, tests, kiln), rows))
     out = [INTRODUCTION]

@@ -6,6 +6,8 @@
 // PTX ISA, "Special Registers: %cluster_ctarank", "barrier.cluster".
 #pragma once
 
+#include "kiln/device/tile.cuh"
+
 namespace kiln {
 
 __device__ inline int cluster_rank() {
@@ -32,6 +34,20 @@ __device__ inline void cluster_wait() {
 __device__ inline void barrier_cluster() {
   cluster_arrive();
   cluster_wait();
+}
+
+// The same memory of the block that has rank `block` in the cluster. Its threads must have written what is read, and none may
+// leave, before a barrier of the cluster. PTX ISA, "mapa".
+template <class T>
+__device__ inline T* in_block(T* shared, int block) {
+  T* there;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(block));
+  return there;
+}
+template <class T, int Rows, int Cols, int Swizzle>
+__device__ inline Tile<T, Rows, Cols, Swizzle> in_block(const Tile<T, Rows, Cols, Swizzle>& tile,
+                                                        int block) {
+  return Tile<T, Rows, Cols, Swizzle>(in_block(tile.base, block));
 }
 
 }  // namespace kiln

@@ -95,8 +95,9 @@ void unsayable(Co& co, const ir::Op& op, std::string_view why);
 [[nodiscard]] std::string list(Co& co, const std::vector<ir::Expr>& exprs);
 // A view as an expression of views.
 [[nodiscard]] std::string view(Co& co, ir::ValueId value);
-// An element of it.
-[[nodiscard]] std::string element(Co& co, ir::ValueId buffer, const std::vector<ir::Expr>& index);
+// An element of it, of the thread's own block or of another one of the cluster.
+[[nodiscard]] std::string element(Co& co, ir::ValueId buffer, const std::vector<ir::Expr>& index,
+                                  const std::vector<ir::Expr>& block = {});
 // A scalar where it is used: its name, or the expression that gives it.
 [[nodiscard]] Spelled scalar(Co& co, ir::ValueId value);
 [[nodiscard]] std::string scalar_text(Co& co, ir::ValueId value);

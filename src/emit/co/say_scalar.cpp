@@ -133,7 +133,7 @@ Spelled value_of(Co& co, const ir::Op&, const ir::Choose& data) {
 Spelled value_of(Co& co, const ir::Op&, const ir::Get& data) { return {name_of(co, data.cell)}; }
 
 Spelled value_of(Co& co, const ir::Op&, const ir::Read& data) {
-  return {element(co, data.view, data.index)};
+  return {element(co, data.view, data.index, data.block)};
 }
 
 Spelled value_of(Co& co, const ir::Op&, const ir::Atomic& data) {

@@ -142,13 +142,15 @@ std::string view(Co& co, ir::ValueId value) {
   return name_of(co, value);
 }
 
-std::string element(Co& co, ir::ValueId buffer, const std::vector<ir::Expr>& index) {
+std::string element(Co& co, ir::ValueId buffer, const std::vector<ir::Expr>& index,
+                    const std::vector<ir::Expr>& block) {
   std::string text = view(co, buffer);
   // Right behind it `.at` would choose a tile.
   const std::size_t tile = text.rfind(".subspan(");
   if (tile != std::string::npos && text.find(").", tile) == std::string::npos) {
     text += format(".at({})", list(co, std::vector<ir::Expr>(index.size(), ir::Expr(0))));
   }
+  if (!block.empty()) text += format(".block({})", list(co, block));
   return format("{}.at({})", text, list(co, index));
 }
 

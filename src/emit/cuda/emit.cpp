@@ -55,7 +55,7 @@ std::string attributes_text(const LaunchPlan& plan) {
       join(plan.bounds, ", ", [](std::int64_t bound) { return format("{}", bound); });
   const std::string out = plan.bounds.empty() ? format("__maxnreg__({})", plan.registers_max)
                                               : format("__launch_bounds__({})", bounds);
-  if (plan.cluster.empty()) return out;
+  if (plan.cluster_blocks() == 1) return out;
   std::vector<std::int64_t> blocks = plan.cluster;
   blocks.resize(3, 1);
   return out + format(" __cluster_dims__({}, {}, {})", blocks[0], blocks[1], blocks[2]);

@@ -55,7 +55,15 @@ Spelled chosen(Kernel& kernel, ValueId value) {
 }
 
 Spelled spell_op(Kernel& kernel, const Op&, const ir::Read& read) {
-  return {element(kernel, ir::resolve_view(kernel.function, read.view), read.index)};
+  const ir::ResolvedView view = ir::resolve_view(kernel.function, read.view);
+  if (read.block.empty()) return {element(kernel, view, read.index)};
+  kernel.requirements.headers.insert("cluster.cuh");
+  kernel.reads_other_blocks = true;
+  ir::Expr rank = 0;  // in the cluster, as the hardware counts
+  for (std::size_t axis = read.block.size(); axis-- > 0;) {
+    rank = rank * kernel.plan.cluster[axis] + read.block[axis];
+  }
+  return {element(kernel, view, read.index, rank)};
 }
 Spelled spell_op(Kernel& kernel, const Op& op, const ir::Const& constant) {
   return literal(scalar_dtype(kernel, op.result), constant.value);

@@ -262,8 +262,11 @@ TileShape tile_shape(const ir::ViewType& view) {
   return out;
 }
 
-std::string Kernel::element(ValueId root, const std::vector<Expr>& index) {
+std::string Kernel::element(ValueId root, const std::vector<Expr>& index,
+                            const std::optional<Expr>& block) {
   const ir::ViewType& view = function.view_type(root);
+  const std::string base =
+      block ? format("kiln::in_block({}, {})", name(root), text(*block)) : name(root);
   const bool by_pointer = ir::is_sized_at_launch(function, root);
   switch (by_pointer ? ir::Space::kGlobal : view.space) {
     case ir::Space::kLocal:
@@ -271,8 +274,7 @@ std::string Kernel::element(ValueId root, const std::vector<Expr>& index) {
     case ir::Space::kShared: {
       const std::vector<Expr> leading(index.begin(), index.end() - 1);
       const std::vector<Expr> extents(view.shape.begin(), view.shape.end() - 1);
-      return format("{}.at({}, {})", name(root), text(flat_index(extents, leading)),
-                    text(index.back()));
+      return format("{}.at({}, {})", base, text(flat_index(extents, leading)), text(index.back()));
     }
     case ir::Space::kGlobal: break;
   }
@@ -280,10 +282,10 @@ std::string Kernel::element(ValueId root, const std::vector<Expr>& index) {
   const bool strided = alias != nullptr && !alias->strides.empty();
   if (index.size() == 1) {
     const Expr place = strided ? index[0] * alias->strides[0] : index[0];
-    return format("{}[{}]", name(root), text(place));
+    return format("{}[{}]", base, text(place));
   }
   requirements.headers.insert("window.cuh");
-  return format("kiln::{}({}, {}, {})", strided ? "strided_at" : "at", name(root),
+  return format("kiln::{}({}, {}, {})", strided ? "strided_at" : "at", base,
                 braced(strided ? alias->strides : view.shape), braced(index));
 }
 
@@ -308,8 +310,9 @@ std::vector<Expr> root_index(const ir::ResolvedView& view, const std::vector<Exp
 
 }  // namespace
 
-std::string element(Kernel& kernel, const ir::ResolvedView& view, const std::vector<Expr>& index) {
-  return kernel.element(view.root, root_index(view, index));
+std::string element(Kernel& kernel, const ir::ResolvedView& view, const std::vector<Expr>& index,
+                    const std::optional<Expr>& block) {
+  return kernel.element(view.root, root_index(view, index), block);
 }
 
 std::string inside(Kernel& kernel, const ir::ResolvedView& view, const std::vector<Expr>& index,

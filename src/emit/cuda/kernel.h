@@ -69,6 +69,7 @@ struct Kernel {
   bool needs_warp = false;
   bool needs_shared = false;  // the address of shared memory, also where nothing lies there
   bool needs_rank = false;
+  bool reads_other_blocks = false;  // their shared memory
 
   std::int64_t unit = 0;  // threads of the instance the current operation runs in; 0: the block
   const ir::Inthreads* region = nullptr;  // the innermost one that the operation stands in
@@ -108,15 +109,18 @@ struct Kernel {
   // Names in texts of the program are theirs.
   void keep_names_of_texts(NameTable& table);
 
-  // Element `index` (one expression per dimension) of a whole buffer.
-  [[nodiscard]] std::string element(ir::ValueId root, const std::vector<ir::Expr>& index);
+  // Element `index` (one expression per dimension) of a whole buffer, of the thread's own block or of
+  // the one that has rank `block` in the cluster.
+  [[nodiscard]] std::string element(ir::ValueId root, const std::vector<ir::Expr>& index,
+                                    const std::optional<ir::Expr>& block = {});
   // Whether the rows of a global buffer begin at multiples of `run` elements, asked at run time.
   [[nodiscard]] std::string rows_aligned(ir::ValueId root, std::int64_t run);
 };
 
 // Element `index` of a window of a buffer; `index` has the window's rank.
 [[nodiscard]] std::string element(Kernel& kernel, const ir::ResolvedView& view,
-                                  const std::vector<ir::Expr>& index);
+                                  const std::vector<ir::Expr>& index,
+                                  const std::optional<ir::Expr>& block = {});
 
 // "row < M && col < K" over the window's guarded dimensions; "" when nothing needs comparing.
 [[nodiscard]] std::string inside(Kernel& kernel, const ir::ResolvedView& view,
