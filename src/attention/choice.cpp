@@ -1,6 +1,7 @@
 #include "attention/choice.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -21,7 +22,9 @@ constexpr const char* kBackwardOfSequences = "attention_varlen_backward_sm90";
 struct Row {
   std::int64_t depth;
   std::optional<bool> masked = {};  // some queries do not see all keys
+  bool uneven = false;              // of problems alone whose later queries see more keys
   std::int64_t keys_from = 1;       // so many or more
+  std::int64_t keys_below = std::numeric_limits<std::int64_t>::max();
   std::string_view defines = {};
   std::int64_t value_depth = 0;  // 0: as depth
 };
@@ -43,6 +46,11 @@ constexpr Row kRows[] = {
     {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
     {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
     // Two tiles of keys and of values fit beside one item's queries, and nothing else does.
+    // Two blocks that share keys load half of them each; that one of them sees fewer counts for less.
+    {.depth = 256,
+     .uneven = true,
+     .keys_from = 4096,
+     .defines = "AHEAD=1 APART=false CLUSTER=2 TILE=80"},
     {.depth = 256,
      .masked = true,
      .keys_from = 16384,
@@ -75,8 +83,8 @@ constexpr Row kRowsOfSequences[] = {
     {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true"},
 };
 
-// Of forward problems whose blocks draw their work, where some of it takes longer; measured on H200. Depths of few keys
-// that are not here are faster as they are.
+// Of forward problems whose blocks draw their work, where some of it takes longer; measured on H200. Depths and numbers of
+// keys that are not here are faster as they are.
 constexpr Row kRowsBalanced[] = {
     {.depth = 64, .keys_from = 8192, .defines = "CONSUMERS=3 KEYS_TOGETHER=262144"},
     {.depth = 64, .keys_from = 2048, .defines = "CONSUMERS=3"},
@@ -86,10 +94,7 @@ constexpr Row kRowsBalanced[] = {
     {.depth = 128},
     {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
     {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
-    {.depth = 256,
-     .keys_from = 8192,
-     .defines = "AHEAD=1 APART=false KEYS_TOGETHER=262144 TILE=80"},
-    {.depth = 256, .keys_from = 2048, .defines = "AHEAD=1 APART=false TILE=80"},
+    {.depth = 256, .keys_from = 2048, .keys_below = 4096, .defines = "AHEAD=1 APART=false TILE=80"},
 };
 
 // Of q, k and v of 8 bits; measured on H200.
@@ -123,18 +128,19 @@ std::int64_t value_depth_of(const Row& row) {
   return row.value_depth == 0 ? row.depth : row.value_depth;
 }
 
+// Whether later queries see more keys.
+bool is_uneven(const Problem& problem) {
+  return problem.left == -1 && (problem.causal || problem.right != -1);
+}
+
 const Row* row_among(std::span<const Row> rows, const Problem& problem) {
   const bool masked = problem.causal || problem.left != -1 || problem.right != -1;
   const auto found = std::ranges::find_if(rows, [&](const Row& row) {
     return row.depth == problem.depth && value_depth_of(row) == problem.value_depth &&
-           problem.keys >= row.keys_from && row.masked.value_or(masked) == masked;
+           problem.keys >= row.keys_from && problem.keys < row.keys_below &&
+           row.masked.value_or(masked) == masked && (is_uneven(problem) || !row.uneven);
   });
   return found == rows.end() ? nullptr : &*found;
-}
-
-// Whether later queries see more keys.
-bool is_uneven(const Problem& problem) {
-  return problem.left == -1 && (problem.causal || problem.right != -1);
 }
 
 // Whether each block has several items, tiles of at most 128 queries of a head.

@@ -203,7 +203,7 @@ void KernelFacts::add_memory(Accesses& out, const ir::Op& op, const ir::Touch& t
   access.bulk = touch.proxy == ir::Proxy::kAsync;
   access.unit = access.bulk ? ir::unit_of(op) : 0;
   access.in_flight = access.writes && touch.asynchronous && !access.bulk;
-  if (access.in_flight) access.label = touch.label;
+  if (access.in_flight || (access.bulk && access.writes)) access.label = touch.label;
   out.push_back(access);
 }
 

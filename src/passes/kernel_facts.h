@@ -69,6 +69,7 @@ struct Access {
   // Of what blocks of the cluster read in each other's memory: the block's own threads have met since,
   // its cluster's have not.
   bool met_in_block = false;
+  bool unawaited = false;  // and it is a bulk copy of event `label`, which nobody has waited for
 
   // Whether only the program knows when it ends: no barrier waits for it.
   [[nodiscard]] bool is_awaited_by_program() const { return in_flight && label.valid(); }

@@ -139,7 +139,8 @@ Placer::State Placer::place(ir::RegionId region, State state) {
       }
       state = waited(std::move(state));
     }
-    const Meeting meeting = diverged_ ? Meeting::kNone : needed(region, i, state);
+    const Meeting meeting = possible(region, i, state);
+    if (impossible_.contains(id)) state = behind_barrier(std::move(state), true);  // said once
     if (meeting != Meeting::kNone) {
       std::vector<ir::OpData> ops = waits(state);
       if (!team().is_alone()) ops.emplace_back(barrier(meeting));
@@ -150,7 +151,10 @@ Placer::State Placer::place(ir::RegionId region, State state) {
                   ? behind_meeting(std::move(state))
                   : behind_barrier(std::move(state), meeting == Meeting::kCluster);
     }
+    const bool leaves = contains(function_, function_.ops[id], ir::OpKind::kYield) &&
+                        varying_.control(id, ir::Level::kBlock);
     state = enter(id, region, i, std::move(state));
+    state.some_left = state.some_left || leaves;
   }
   return state;
 }
@@ -165,6 +169,7 @@ Placer::State Placer::merge(State a, const State& b) {
   a.waited = a.waited || b.waited;
   a.own.insert(b.own.begin(), b.own.end());
   a.unmet = a.unmet || b.unmet;
+  a.some_left = a.some_left || b.some_left;
   return a;
 }
 
@@ -180,6 +185,9 @@ Accesses Placer::stamped(Accesses accesses) const {
 // over for the thread alone that has waited for it.
 Placer::State Placer::with(State state, const Accesses& more) const {
   Accesses kept = stamped(more);
+  for (Access& access : kept) {
+    access.unawaited = access.bulk && access.writes && facts_.is_read_by_blocks(access.root);
+  }
   end_in_block(kept,
                [&](const Access& a) { return a.bulk && a.writes && !facts_.is_global(a.root); });
   unite(state.accesses, kept);
@@ -227,6 +235,13 @@ bool Placer::outlasts_barrier(const Access& access) const {
   return in_flight || is_unfenced(access, false) || is_unfenced(access, true);
 }
 
+// Somebody has waited for the bulk copies of these events.
+void Placer::await(Accesses& accesses, FunctionRef<bool(ir::ValueId)> is_awaited) const {
+  for (Access& access : accesses) {
+    access.unawaited = access.unawaited && !is_awaited(access.label);
+  }
+}
+
 // Takes out what is over for the block's own threads. It still counts where other blocks of the
 // cluster read the buffer.
 void Placer::end_in_block(Accesses& accesses, FunctionRef<bool(const Access&)> is_over) const {
@@ -238,7 +253,13 @@ void Placer::end_in_block(Accesses& accesses, FunctionRef<bool(const Access&)> i
 }
 
 Placer::State Placer::behind_barrier(State state, bool of_cluster) const {
-  const auto is_over = [&](const Access& a) { return !outlasts_barrier(a); };
+  // When regions have ended, what they waited for has come.
+  if (state.unjoined) {
+    await(state.accesses, [&](ir::ValueId event) { return awaited_.contains(event); });
+  }
+  const auto is_over = [&](const Access& a) {
+    return !outlasts_barrier(a) && !(of_cluster && a.unawaited);
+  };
   if (of_cluster) {
     std::erase_if(state.accesses, is_over);
   } else {
@@ -346,10 +367,12 @@ Accesses Placer::of_regions(ir::RegionId region, std::size_t index) const {
   return out;
 }
 
-// Whether the operation reads memory of other blocks, of which some might not come into it.
+// Whether the operation reads memory of other blocks, or writes what they read, and some block might
+// not come into it.
 bool Placer::reaches_blocks(const ir::Op& op) const {
-  return facts_.reads_other_blocks() &&
-         std::ranges::any_of(facts_.all(op), [](const Access& a) { return a.of_any_block; });
+  return facts_.reads_other_blocks() && std::ranges::any_of(facts_.all(op), [&](const Access& a) {
+           return a.of_any_block || (a.writes && facts_.is_read_by_blocks(a.root));
+         });
 }
 
 // Each warpgroup has a part of its own of what both touch: then it alone waits, once.
@@ -381,14 +404,28 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   // Behind it not all threads are there to wait for each other.
   const bool some_yield = contains(function_, op, ir::OpKind::kYield) &&
                           varying_.control(function_.regions[region].ops[index], ir::Level::kBlock);
-  if (some_yield && !state.accesses.empty()) return Meeting::kTeam;
+  const bool before_yield = some_yield && !state.accesses.empty();
   const Accesses now = regions ? of_regions(region, index) : wanted(op);
-  Meeting most = std::max(needed_by_own_event(op, state), joins ? Meeting::kTeam : Meeting::kNone);
+  Meeting most = std::max(needed_by_own_event(op, state),
+                          joins || before_yield ? Meeting::kTeam : Meeting::kNone);
   for (const Access& a : state.accesses) {
     if (regions && a.team != team_) continue;  // events order regions
     for (const Access& b : now) most = std::max(most, between(a, b));
   }
   return most;
+}
+
+// What of that the threads that come by here can do: inside of a branch that not all of them take, nothing.
+Placer::Meeting Placer::possible(ir::RegionId region, std::size_t index, const State& state) {
+  if (diverged_ && !facts_.reads_other_blocks()) return Meeting::kNone;
+  const ir::OpId id = function_.regions[region].ops[index];
+  const Meeting meeting = needed(region, index, state);
+  if (meeting == Meeting::kCluster && facts_.reads_other_blocks() &&
+      (diverged_ || apart_ || state.some_left)) {
+    impossible_.insert(id);
+    return Meeting::kNone;
+  }
+  return diverged_ ? Meeting::kNone : meeting;
 }
 
 bool Placer::is_unfenced(const Access& access, bool global) const {
@@ -556,13 +593,19 @@ bool Placer::jumps(ir::RegionId body) const {
 Placer::State Placer::enter(ir::OpId id, ir::RegionId region, std::size_t& index, State state) {
   // A copy of the fields: inserting operations moves the arrays.
   const ir::Op op = function_.ops[id];
+  const bool outer_apart = apart_;
   if (const auto* loop = std::get_if<ir::For>(&op.data)) {
     const Trips trips = {.leaves_at_end = true, .again = runs_again(function_, *loop)};
+    apart_ = apart_ || varying_.control(id, ir::Level::kBlock);
     State after = enter_loop(loop->body, state, trips);
+    apart_ = outer_apart;
     return always_runs(function_, *loop) ? after : merge(std::move(state), after);
   }
   if (const auto* loop = std::get_if<ir::Loop>(&op.data)) {
-    return enter_loop(loop->body, state, {.leaves_at_end = false, .again = true});
+    apart_ = apart_ || varying_.control(id, ir::Level::kBlock);
+    State after = enter_loop(loop->body, state, {.leaves_at_end = false, .again = true});
+    apart_ = outer_apart;
+    return after;
   }
   if (const auto* parallel = std::get_if<ir::Parallel>(&op.data)) {
     const int outer = nest_;
@@ -637,6 +680,8 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
   state.waited = state.waited || op.kind() == ir::OpKind::kEventWait;
   state.unmet = state.unmet || uses_multicast(op);
   if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) {
+    await(state.accesses, [&](ir::ValueId event) { return event == wait->event; });
+    if (team_ != kBlockTeam) awaited_.insert(wait->event);
     if (is_hidden(wait->event)) state.own.insert(wait->event);
     if (is_hidden(wait->event) || team_ == kBlockTeam) return state;
     for (Access& access : state.accesses) {
@@ -687,7 +732,7 @@ Placer::State Placer::go_round(ir::RegionId body, const State& state, const Trip
     const State next = merge(in, left(out));
     const bool grew = next.accesses.size() > in.accesses.size() || next.unjoined != in.unjoined ||
                       next.waited != in.waited || next.own.size() > in.own.size() ||
-                      next.unmet != in.unmet;
+                      next.unmet != in.unmet || next.some_left != in.some_left;
     if (!grew && pass > 0) break;
     in = next;
   }

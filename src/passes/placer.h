@@ -22,6 +22,8 @@ class Placer {
   // `one_warp`: the block is no larger than a warp.
   Placer(ir::Function& function, ir::RegionId body, bool one_warp);
   void run();
+  // Operations that need a barrier of the cluster where not all threads of a block come by.
+  [[nodiscard]] const std::set<ir::OpId>& impossible() const { return impossible_; }
 
  private:
   // Who waits for whom.
@@ -32,6 +34,7 @@ class Placer {
     bool unjoined = false;           // asynchronous regions run beside this
     bool waited = false;             // threads have waited for events since the last barrier
     std::set<ir::ValueId> own = {};  // among them those that sema made for one copy
+    bool some_left = false;          // the kernel, others not
     bool unmet = false;  // since the last barrier of the cluster the block has used what multicasts
                          // bring, so that another block may not yet send the next
 
@@ -77,6 +80,7 @@ class Placer {
   [[nodiscard]] State fenced(State state, bool global) const;
   [[nodiscard]] bool outlasts_barrier(const Access& access) const;
   [[nodiscard]] State behind_barrier(State state, bool of_cluster) const;
+  void await(Accesses& accesses, FunctionRef<bool(ir::ValueId)> is_awaited) const;
   void end_in_block(Accesses& accesses, FunctionRef<bool(const Access&)> is_over) const;
   [[nodiscard]] State behind_meeting(State state) const;
   [[nodiscard]] State behind_event(State state, ir::ValueId event) const;
@@ -88,6 +92,7 @@ class Placer {
                                      const State& state) const;
   [[nodiscard]] Meeting needed_by_own_event(const ir::Op& op, const State& state) const;
   [[nodiscard]] Meeting needed(ir::RegionId region, std::size_t index, const State& state) const;
+  [[nodiscard]] Meeting possible(ir::RegionId region, std::size_t index, const State& state);
   [[nodiscard]] Meeting between(const Access& before, const Access& now) const;
   [[nodiscard]] Accesses of_regions(ir::RegionId region, std::size_t index) const;
   [[nodiscard]] Accesses wanted(const ir::Op& op) const;
@@ -125,7 +130,10 @@ class Placer {
   std::map<ir::ValueId, std::set<int>> triggered_by_;  // teams, by event
   std::set<ir::ValueId> in_two_halves_;  // events that whoever triggers them waits for, see `meets`
   std::set<ir::ValueId> multicast_;      // buffers, and events of such copies that sema made
+  std::set<ir::ValueId> awaited_;        // events that regions have waited for
+  std::set<ir::OpId> impossible_;        // operations in front of which a cluster cannot meet
   bool diverged_ = false;                // inside an `if` that not all threads of the team enter
+  bool apart_ = false;                   // inside a loop that they go round in different trips
 };
 
 }  // namespace kiln::passes

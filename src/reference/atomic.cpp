@@ -84,18 +84,19 @@ UpdateOrder Machine::order_of(const Memory& memory, const Frame& frame, std::siz
   return {launches_, {outcome_.blocks_run, frame.count(), i}};
 }
 
-void Machine::update(Memory& memory, std::size_t element, const Update& update,
+void Machine::update(Memory& memory, MemoryPlace place, const Update& update,
                      const UpdateOrder& order) {
-  const Number before = memory.get(0, element);
-  auto known = memory.updates.find(element);
+  const Number before = memory.get(place.slot, place.element);
+  const std::size_t key = memory.key(place.slot, place.element);
+  auto known = memory.updates.find(key);
   if (known == memory.updates.end()) {
-    known = memory.updates.emplace(element, Updated(before, order)).first;
+    known = memory.updates.emplace(key, Updated(before, order)).first;
   }
   Updated updated = known->second;
   const Number after = updated.after(update, order);
   if (!unchanged(before, after)) ++changes_;
-  memory.set(0, element, after);
-  memory.updates.insert_or_assign(element, std::move(updated));
+  memory.set(place.slot, place.element, after);
+  memory.updates.insert_or_assign(key, std::move(updated));
 }
 
 // What an operation returns another order would change.
@@ -121,7 +122,8 @@ void Machine::run(const ir::Atomic& op, ir::ValueId result, Frame& frame) {
                         .value = scalar(op.value, frame, i),
                         .compare = op.compare.valid() ? scalar(op.compare, frame, i) : Number{},
                         .flushed = target::flushed_below(op.kind, memory.dtype, memory.global)};
-    this->update(memory, *element, update, order_of(memory, frame, i));
+    this->update(memory, {memory.slot_of(i, frame.count()), *element}, update,
+                 order_of(memory, frame, i));
   }
 }
 

@@ -48,7 +48,7 @@ struct Memory {
   std::vector<double> values;
   std::vector<double> errors;  // empty while all are 0
   std::vector<double> rests;   // see Number; empty while all are 0
-  // By element: those that atomic operations have updated since they were set.
+  // By element of a slot: those that atomic operations have updated since they were set.
   std::unordered_map<std::size_t, Updated> updates;
   std::vector<bool> written;  // by element, of an output while blocks are sampled; else empty
 
@@ -56,12 +56,21 @@ struct Memory {
               Number initial);
   [[nodiscard]] Number get(std::size_t slot, std::size_t element) const;
   void set(std::size_t slot, std::size_t element, Number number);
+  [[nodiscard]] std::size_t key(std::size_t slot, std::size_t element) const {
+    return slot * elements + element;
+  }
   // The slot that the instance reads.
   [[nodiscard]] std::size_t slot_of(std::size_t instance, std::size_t instances) const {
     return slots <= 1 ? 0 : slots_of(slots, instance, instances).first;
   }
   void grow(std::size_t slot_count);  // see "Slots"
   void forget();                      // nothing is known of any element
+};
+
+// An element of one of them.
+struct MemoryPlace {
+  std::size_t slot = 0;
+  std::size_t element = 0;
 };
 
 // To the bit.
@@ -292,7 +301,7 @@ class Machine {
   void run(const ir::Cuda& op, ir::OpId id, Frame& frame);           // undecided.cpp
   void run(const ir::Atomic& op, ir::ValueId result, Frame& frame);  // atomic.cpp
   [[nodiscard]] UpdateOrder order_of(const Memory& memory, const Frame& frame, std::size_t i) const;
-  void update(Memory& memory, std::size_t element, const Update& update, const UpdateOrder& order);
+  void update(Memory& memory, MemoryPlace place, const Update& update, const UpdateOrder& order);
   void run(const ir::Fill& op, Frame& frame);
   void run(const ir::Load& op, Frame& frame);
   void run(const ir::Mma& op, ir::OpId id, Frame& frame);

@@ -40,7 +40,7 @@ void Memory::set(std::size_t slot, std::size_t element, Number number) {
   if (rests.empty() && number.rest != 0) rests.assign(values.size(), 0.0);
   if (!rests.empty()) rests[at] = number.rest;
   if (!written.empty()) written[element] = true;
-  if (!updates.empty()) updates.erase(element);
+  if (!updates.empty()) updates.erase(key(slot, element));
 }
 
 void Memory::grow(std::size_t slot_count) {
@@ -220,7 +220,7 @@ void Machine::copy_tile(const Sides& sides, const std::vector<std::int64_t>& per
                                     : zero_bits(to.memory->dtype);
     const auto target = to.element(at.data());
     if (target && added) {
-      update(*to.memory, *target, addition(number, to.memory->dtype), *added);
+      update(*to.memory, {0, *target}, addition(number, to.memory->dtype), *added);
     } else if (target) {
       for (std::size_t s = 0; s < sides.to_slots.count; ++s) {
         to.memory->set(sides.to_slots.first + s, *target, number);

@@ -496,6 +496,7 @@ void analyse_cluster(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, 
   const auto axes = axes_of(sema, group);
   if (!axes || !check_cluster(sema, group, *axes)) return;
   const std::vector<ir::VarId> outer = sema.cluster;
+  const bool outer_launched = std::exchange(sema.cluster_launched, false);
   declare_cluster(sema, group, *axes);
   if (index + 1 < stmt.groups.size()) {
     analyse_groups(sema, stmt, id, index + 1);
@@ -503,11 +504,14 @@ void analyse_cluster(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId id, 
     analyse_body(sema, stmt.body);
   }
   sema.cluster = outer;
+  sema.cluster_launched = outer_launched;
 }
 
 // The launch consists of the clusters around it: they must fill its grid.
 void join_cluster(Sema& sema, ir::OpId launch, const std::vector<Axis>& axes, Span span) {
+  if (sema.cluster_launched) return refuse(sema, span, "a second launch inside of one `: cluster`");
   if (sema.cluster.empty()) return;
+  sema.cluster_launched = true;
   if (sema.cluster.size() > axes.size()) {
     (void)sema.diags.report<diag::ClusterAxes>(span, sema.cluster.size(), axes.size())
         .help("give the cluster one bound for each axis of the grid")
@@ -527,7 +531,7 @@ void join_cluster(Sema& sema, ir::OpId launch, const std::vector<Axis>& axes, Sp
     }
     require(sema, {extent, ir::Relation::kDivides, blocks, message, axes[i].span});
   }
-  std::get<ir::Parallel>(sema.function.ops[launch].data).cluster = sema.cluster;
+  std::get<ir::Parallel>(sema.function.ops[launch].data).cluster = std::move(sema.cluster);
   sema.cluster.clear();
 }
 

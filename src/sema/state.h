@@ -267,6 +267,7 @@ struct Sema {
   std::vector<Rotation> rotations = {};
   ir::RegionId launch_body = {};
   std::vector<ir::VarId> cluster = {};  // the axes of the `parallel : cluster` around the launch
+  bool cluster_launched = false;        // that launch has come
   std::map<std::pair<ast::StmtId, std::size_t>, ir::Level> levels;  // of each group of a `parallel`
   const std::map<std::string, const ast::TileFunction*>* functions = nullptr;
   Scopes globals = {};                             // constants between functions

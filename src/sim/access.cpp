@@ -71,14 +71,13 @@ std::string ordering_help(const Touch& touch, const Conflict& conflict, bool wri
   if (is_asynchronous(touch.machine, conflict)) return "";
   const bool fits = conflict.kind == ConflictKind::kUnordered &&
                     touch.buffer.space == ir::Space::kShared &&
+                    block_of(touch.machine, conflict) == touch.warp.block &&
                     block_barrier_fits(touch.machine.function, code[conflict.instruction].op,
                                        code[touch.warp.pc].op);
   const bool one_is_atomic =
       atomic != conflict.other_atomic && (atomic ? conflict.other_wrote : writes);
   if (!fits) return one_is_atomic ? "make both atomic" : "";
-  const bool same = block_of(touch.machine, conflict) == touch.warp.block;
-  return format("put `{};` between them{}", same ? "sync.shared" : "sync.barrier : cluster",
-                one_is_atomic ? ", or make both atomic" : "");
+  return format("put `sync.shared;` between them{}", one_is_atomic ? ", or make both atomic" : "");
 }
 
 // The block whose accesses carry the clock.

@@ -46,6 +46,7 @@ ATTENTIONS = (
     dict(D=64, TILE=80, AHEAD=1, APART="false", LATE="true", DRAWN="true"),
     dict(CLUSTER=2, TURNS="false", BLOCKS=4),
     dict(D=256, TILE=80, AHEAD=1, APART="false", LATE="true", CLUSTER=2, BLOCKS=4),
+    dict(TILE=192, AHEAD=1, APART="false", CLUSTER=2, BLOCKS=4),
 )
 # One tile of keys, as many as tiles, and more; items that some blocks have one more of; queries that see nothing. Of scores as
 # large as those of a scale of 1.5 later tiles have larger ones by so much that what was summed up is taken to a new largest.
@@ -61,8 +62,6 @@ ATTENTION_SHAPES = (
 
 def forward_cases():
     for defines, causal, shape in itertools.product(ATTENTIONS, (False, True), ATTENTION_SHAPES):
-        if causal and "CLUSTER" in defines:
-            continue
         defines = dict(BLOCKS=3) | defines | dict(CAUSAL=str(causal).lower())
         options = ("--expect", attention(defines))
         if "DRAWN" in defines:
@@ -106,6 +105,9 @@ def option_cases():
         defines, numbers = windowed(defines | dict(BLOCKS=3), window)
         if capped:
             defines, numbers = defines | dict(SOFT_CAP="true"), numbers | dict(soft_cap=1.5)
+        yield "attention_sm90", dict(scale=0.088) | shape | numbers, defines, ("--expect", attention(defines))
+    for window, shape in itertools.product((dict(right=5), dict(right=150)), ATTENTION_SHAPES[1:]):  # of a cluster's blocks
+        defines, numbers = windowed(dict(D=64, TILE=64, CLUSTER=2, BLOCKS=4), window)
         yield "attention_sm90", dict(scale=0.088) | shape | numbers, defines, ("--expect", attention(defines))
 
 

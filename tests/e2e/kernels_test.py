@@ -149,25 +149,28 @@ def dense_cases():
             yield Case("gemm_sm90", shape, {**defines, **more}, ("--expect", PRODUCT), by_element)
 
 
-# (rows of a, warpgroups, panels, slices, splits, stages)
+# (rows of a, warpgroups, panels, slices, splits, stages, blocks that share b)
 SKINNY = (
-    (8, 1, 1, 1, 1, 3),
-    (16, 1, 2, 1, 1, 2),
-    (16, 2, 2, 1, 3, 2),
-    (32, 1, 2, 1, 9, 2),
-    (64, 2, 1, 1, 3, 3),
-    (128, 1, 2, 1, 1, 2),
-    (128, 1, 1, 1, 9, 2),
-    (64, 1, 1, 2, 1, 2),
-    (48, 1, 2, 2, 3, 2),
+    (8, 1, 1, 1, 1, 3, 1),
+    (16, 1, 2, 1, 1, 2, 1),
+    (16, 2, 2, 1, 3, 2, 1),
+    (32, 1, 2, 1, 9, 2, 1),
+    (64, 2, 1, 1, 3, 3, 1),
+    (128, 1, 2, 1, 1, 2, 1),
+    (128, 1, 1, 1, 9, 2, 1),
+    (64, 1, 1, 2, 1, 2, 1),
+    (48, 1, 2, 2, 3, 2, 1),
+    (16, 1, 2, 1, 1, 2, 2),
+    (32, 2, 1, 1, 3, 3, 2),
+    (64, 1, 1, 2, 1, 2, 2),
 )
 
 
 def skinny_cases():
     ways = [(way, TYPES[0]) for way in SKINNY] + list(zip(SKINNY, TYPES[1:]))
-    for (tile_m, warpgroups, panels, slices, splits, stages), (dtype, out, acc) in ways:
+    for (tile_m, warpgroups, panels, slices, splits, stages, sharers), (dtype, out, acc) in ways:
         defines = dict(DTYPE=dtype, OUT=out, ACC=acc, TILE_M=tile_m, WARPGROUPS=warpgroups)
-        defines |= dict(PANELS=panels, SLICES=slices, SPLITS=splits, STAGES=stages)
+        defines |= dict(PANELS=panels, SLICES=slices, SPLITS=splits, STAGES=stages, SHARERS=sharers)
         depth = depth_of(dtype) * panels
         for shape in shapes(tile_m, 64 * warpgroups, depth, stages, units_of(dtype, out)):
             rows = dict(LDC=shape["N"]) if splits > 1 else {}
@@ -585,6 +588,12 @@ MISTAKES = {
         ("foreach s in [S] x", "foreach s in [S - 1] x", "result-outside"),
         ("tile_n * WARPGROUPS + 1, N", "tile_n * WARPGROUPS, N", "race"),
     ),
+    "gemm_skinny_sm90 of blocks that share": (
+        ("trigger.cluster empty[stage];", "trigger empty[stage];", "race"),
+        ("wait empty[stage];", "", "phase-overrun"),
+        ("by [1, SHARERS, 1] : cluster", "by [1, 1, SHARERS] : cluster", "result-outside"),
+        (".multicast b.subspan(D, C).at(j, k)", ".multicast b.subspan(D, C).at(j, i)", "result-outside"),
+    ),
     "gemm_skinny_sm90 in slices": (
         ("wait added;", "", "uninitialised-read"),
         ("mc.at(i, j) += slice_s.at(i, j);", "mc.at(i, j) = mc.at(i, j);", "store-unread"),
@@ -709,6 +718,13 @@ class NegativeControl(Broken):
     def test_skinny(self):
         shape, defines = dict(M=20, N=136, K=1000, LDC=136), dict(SPLITS=2, STAGES=2, WARPGROUPS=2)
         for change in MISTAKES["gemm_skinny_sm90"]:
+            with self.subTest(change):
+                path = self.broken("gemm_skinny_sm90", change)
+                self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+
+    def test_skinny_of_blocks_that_share(self):
+        shape, defines = dict(M=60, N=200, K=1000), dict(SHARERS=2, STAGES=2)
+        for change in MISTAKES["gemm_skinny_sm90 of blocks that share"]:
             with self.subTest(change):
                 path = self.broken("gemm_skinny_sm90", change)
                 self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))

@@ -125,7 +125,7 @@ std::vector<std::string> meeting_opening(Kernel& kernel) {
 
 // A block that has left has no shared memory for the others to signal, or to read.
 std::vector<std::string> meeting_closing(Kernel& kernel) {
-  const bool reached = !live_events(kernel).empty() || kernel.reads_other_blocks;
+  const bool reached = !live_events(kernel).empty() || kernel.reads_other_blocks();
   if (kernel.plan.cluster_blocks() == 1 || !reached) return {};
   kernel.requirements.headers.insert("cluster.cuh");
   return {"kiln::barrier_cluster();"};

@@ -58,7 +58,6 @@ Spelled spell_op(Kernel& kernel, const Op&, const ir::Read& read) {
   const ir::ResolvedView view = ir::resolve_view(kernel.function, read.view);
   if (read.block.empty()) return {element(kernel, view, read.index)};
   kernel.requirements.headers.insert("cluster.cuh");
-  kernel.reads_other_blocks = true;
   ir::Expr rank = 0;  // in the cluster, as the hardware counts
   for (std::size_t axis = read.block.size(); axis-- > 0;) {
     rank = rank * kernel.plan.cluster[axis] + read.block[axis];

@@ -262,6 +262,14 @@ TileShape tile_shape(const ir::ViewType& view) {
   return out;
 }
 
+bool Kernel::reads_other_blocks() const {
+  for (std::uint32_t i = 0; i < uses.inside.size(); ++i) {
+    const auto* read = std::get_if<ir::Read>(&function.ops[ir::OpId{i}].data);
+    if (uses.inside[i] && read != nullptr && !read->block.empty()) return true;
+  }
+  return false;
+}
+
 std::string Kernel::element(ValueId root, const std::vector<Expr>& index,
                             const std::optional<Expr>& block) {
   const ir::ViewType& view = function.view_type(root);

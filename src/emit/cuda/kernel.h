@@ -69,7 +69,8 @@ struct Kernel {
   bool needs_warp = false;
   bool needs_shared = false;  // the address of shared memory, also where nothing lies there
   bool needs_rank = false;
-  bool reads_other_blocks = false;  // their shared memory
+  // Whether threads read other blocks' shared memory.
+  [[nodiscard]] bool reads_other_blocks() const;
 
   std::int64_t unit = 0;  // threads of the instance the current operation runs in; 0: the block
   const ir::Inthreads* region = nullptr;  // the innermost one that the operation stands in
