@@ -786,6 +786,11 @@ class NegativeControl(Broken):
         defines = dict(CAUSAL="true", D=64, KEY_TILE=64)
         self.expect_all_found("attention_backward_sm90", shape, defines, attention_cases.gradients(defines))
 
+    def test_attention_gradients_in_clusters(self):
+        shape = dict(B=1, S=300, T=340, H=2, HK=1, scale=0.088, left=140)
+        defines = dict(CAUSAL="true", LEFT="true", D=64, KEY_TILE=64, CLUSTER=2)
+        self.expect_all_found("attention_backward_sm90 in clusters", shape, defines, attention_cases.gradients(defines))
+
     def test_attention_gradients_in_any_order(self):
         shape = dict(B=2, S=130, T=340, H=2, HK=1, scale=0.088)
         defines = dict(CAUSAL="true", D=64, DETERMINISTIC="false")
