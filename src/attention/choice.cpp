@@ -25,6 +25,7 @@ struct Row {
   bool uneven = false;              // of problems alone whose later queries see more keys
   std::int64_t keys_from = 1;       // so many or more
   std::int64_t keys_below = std::numeric_limits<std::int64_t>::max();
+  std::int64_t queries_from = 1;  // blocks of a cluster that have none are for nothing
   std::string_view defines = {};
   std::int64_t value_depth = 0;  // 0: as depth
 };
@@ -35,14 +36,18 @@ constexpr Row kRows[] = {
     {.depth = 64, .masked = true, .keys_from = 16384, .defines = "CONSUMERS=3 FEW=1000"},
     {.depth = 64, .masked = true, .keys_from = 4096, .defines = "CONSUMERS=3"},
     {.depth = 64, .masked = true},
-    {.depth = 64, .keys_from = 16384, .defines = "CLUSTER=2 CONSUMERS=3"},
+    {.depth = 64, .keys_from = 16384, .queries_from = 193, .defines = "CLUSTER=2 CONSUMERS=3"},
     {.depth = 64, .defines = "CONSUMERS=3 TOGETHER=8"},
     {.depth = 96},
     {.depth = 128, .masked = true},
     // Wider tiles take less energy, and at the limit of power that is time. There is no room beside them for the next queries,
     // which counts where items are short.
-    {.depth = 128, .keys_from = 8192, .defines = "AHEAD=1 APART=false CLUSTER=2 TILE=192"},
-    {.depth = 128, .defines = "CLUSTER=2 TURNS=false"},
+    {.depth = 128,
+     .keys_from = 8192,
+     .queries_from = 129,
+     .defines = "AHEAD=1 APART=false CLUSTER=2 TILE=192"},
+    {.depth = 128, .queries_from = 129, .defines = "CLUSTER=2 TURNS=false"},
+    {.depth = 128, .defines = "TURNS=false"},
     {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
     {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
     // Two tiles of keys and of values fit beside one item's queries, and nothing else does.
@@ -50,6 +55,7 @@ constexpr Row kRows[] = {
     {.depth = 256,
      .uneven = true,
      .keys_from = 4096,
+     .queries_from = 129,
      .defines = "AHEAD=1 APART=false CLUSTER=2 TILE=80"},
     {.depth = 256,
      .masked = true,
@@ -60,7 +66,8 @@ constexpr Row kRows[] = {
      .keys_from = 4096,
      .defines = "AHEAD=1 APART=false TILE=80 TOGETHER=2"},
     {.depth = 256, .masked = true, .defines = "AHEAD=1 APART=false TILE=64 LATE=true TOGETHER=2"},
-    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 CLUSTER=2"},
+    {.depth = 256, .queries_from = 129, .defines = "AHEAD=1 APART=false TILE=80 CLUSTER=2"},
+    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80"},
 };
 
 // The same of the gradients' kernels. More queries at a time are more registers than there are.
@@ -138,7 +145,8 @@ const Row* row_among(std::span<const Row> rows, const Problem& problem) {
   const auto found = std::ranges::find_if(rows, [&](const Row& row) {
     return row.depth == problem.depth && value_depth_of(row) == problem.value_depth &&
            problem.keys >= row.keys_from && problem.keys < row.keys_below &&
-           row.masked.value_or(masked) == masked && (is_uneven(problem) || !row.uneven);
+           problem.queries >= row.queries_from && row.masked.value_or(masked) == masked &&
+           (is_uneven(problem) || !row.uneven);
   });
   return found == rows.end() ? nullptr : &*found;
 }

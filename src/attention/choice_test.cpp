@@ -354,6 +354,30 @@ TEST(AttentionChoice, BalancedProblemsOfManyUnevenItemsAreDrawn) {
   EXPECT_EQ(with([](Problem& p) { p.backward = true; }), "");
 }
 
+TEST(AttentionChoice, BlocksOfAClusterHaveQueriesEach) {
+  struct Case {
+    std::int64_t depth;
+    std::int64_t keys;
+    bool causal;
+  };
+  for (const Case& one : {Case{64, 20000, false}, Case{128, 1000, false}, Case{128, 20000, false},
+                          Case{256, 1000, false}, Case{256, 20000, true}}) {
+    for (const std::int64_t queries : {100, 1000}) {
+      const auto whole = normalised({.queries = queries,
+                                     .keys = one.keys,
+                                     .heads = 64,
+                                     .key_heads = 8,
+                                     .depth = one.depth,
+                                     .causal = one.causal,
+                                     .balanced = true});
+      ASSERT_TRUE(whole) << whole.error().text();
+      const auto choice = choose(*whole, hopper(), kMultiprocessors);
+      ASSERT_TRUE(choice) << choice.error().text();
+      EXPECT_EQ(define_of(*choice, "CLUSTER"), queries == 100 ? "" : "2") << one.depth;
+    }
+  }
+}
+
 TEST(AttentionChoice, WhatIsDrawnHasAKernelForEveryDepth) {
   gemm::Sample sample;
   const std::pair<std::int64_t, std::int64_t> depths[] = {{64, 64},   {96, 96},   {128, 128},
