@@ -139,6 +139,13 @@ Placer::State Placer::place(ir::RegionId region, State state) {
       }
       state = waited(std::move(state));
     }
+    // Behind regions, what they waited for has come.
+    const bool behind =
+        state.unjoined && team_ == kBlockTeam && function_.ops[id].kind() != ir::OpKind::kInthreads;
+    if (behind) {
+      await(
+          state.accesses, [&](ir::ValueId event) { return awaited_.contains(event); }, true);
+    }
     const Meeting meeting = possible(region, i, state);
     if (impossible_.contains(id)) state = behind_barrier(std::move(state), true);  // said once
     if (meeting != Meeting::kNone) {
@@ -235,11 +242,23 @@ bool Placer::outlasts_barrier(const Access& access) const {
   return in_flight || is_unfenced(access, false) || is_unfenced(access, true);
 }
 
-// Somebody has waited for the bulk copies of these events.
-void Placer::await(Accesses& accesses, FunctionRef<bool(ir::ValueId)> is_awaited) const {
+// Somebody has waited for bulk copies of these events. Which of them have come is known where an event
+// has one slot and the thread itself has waited; else some may be on their way all the same (`again`).
+void Placer::await(Accesses& accesses, FunctionRef<bool(ir::ValueId)> is_awaited,
+                   bool again) const {
+  Accesses come;
   for (Access& access : accesses) {
-    access.unawaited = access.unawaited && !is_awaited(access.label);
+    if (!access.unawaited || !is_awaited(access.label)) continue;
+    Access awaited = access;
+    awaited.unawaited = false;
+    const bool several = std::get<ir::EventType>(function_.type(access.label)).slots > 1;
+    if (again || several) {
+      come.push_back(std::move(awaited));
+    } else {
+      access = std::move(awaited);
+    }
   }
+  unite(accesses, come);
 }
 
 // Takes out what is over for the block's own threads. It still counts where other blocks of the
@@ -253,10 +272,6 @@ void Placer::end_in_block(Accesses& accesses, FunctionRef<bool(const Access&)> i
 }
 
 Placer::State Placer::behind_barrier(State state, bool of_cluster) const {
-  // When regions have ended, what they waited for has come.
-  if (state.unjoined) {
-    await(state.accesses, [&](ir::ValueId event) { return awaited_.contains(event); });
-  }
   const auto is_over = [&](const Access& a) {
     return !outlasts_barrier(a) && !(of_cluster && a.unawaited);
   };
@@ -378,6 +393,8 @@ bool Placer::reaches_blocks(const ir::Op& op) const {
 // Each warpgroup has a part of its own of what both touch: then it alone waits, once.
 Placer::Meeting Placer::between(const Access& before, const Access& now) const {
   if (facts_.is_fragment(before.root) || !conflict(before, now)) return Meeting::kNone;
+  // Of a copy on its way no barrier knows when it comes.
+  if (before.unawaited) return Meeting::kNone;
   if (before.of_any_block || now.of_any_block) return Meeting::kCluster;
   if (before.met_in_block) return Meeting::kNone;
   if (before.team != team_ || !are_apart(before, now, team())) return Meeting::kTeam;
@@ -404,7 +421,9 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   // Behind it not all threads are there to wait for each other.
   const bool some_yield = contains(function_, op, ir::OpKind::kYield) &&
                           varying_.control(function_.regions[region].ops[index], ir::Level::kBlock);
-  const bool before_yield = some_yield && !state.accesses.empty();
+  const bool before_yield = some_yield && std::ranges::any_of(state.accesses, [](const Access& a) {
+                              return !a.met_in_block;
+                            });
   const Accesses now = regions ? of_regions(region, index) : wanted(op);
   Meeting most = std::max(needed_by_own_event(op, state),
                           joins || before_yield ? Meeting::kTeam : Meeting::kNone);
@@ -680,7 +699,8 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
   state.waited = state.waited || op.kind() == ir::OpKind::kEventWait;
   state.unmet = state.unmet || uses_multicast(op);
   if (const auto* wait = std::get_if<ir::EventWait>(&op.data)) {
-    await(state.accesses, [&](ir::ValueId event) { return event == wait->event; });
+    await(
+        state.accesses, [&](ir::ValueId event) { return event == wait->event; }, false);
     if (team_ != kBlockTeam) awaited_.insert(wait->event);
     if (is_hidden(wait->event)) state.own.insert(wait->event);
     if (is_hidden(wait->event) || team_ == kBlockTeam) return state;

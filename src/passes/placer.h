@@ -80,7 +80,7 @@ class Placer {
   [[nodiscard]] State fenced(State state, bool global) const;
   [[nodiscard]] bool outlasts_barrier(const Access& access) const;
   [[nodiscard]] State behind_barrier(State state, bool of_cluster) const;
-  void await(Accesses& accesses, FunctionRef<bool(ir::ValueId)> is_awaited) const;
+  void await(Accesses& accesses, FunctionRef<bool(ir::ValueId)> is_awaited, bool again) const;
   void end_in_block(Accesses& accesses, FunctionRef<bool(const Access&)> is_over) const;
   [[nodiscard]] State behind_meeting(State state) const;
   [[nodiscard]] State behind_event(State state, ir::ValueId event) const;
