@@ -422,34 +422,25 @@ struct Grid {
   }
 };
 
-// Whether blocks share events, for which all of them are there at once.
-bool blocks_share_events(const ir::Function& function, ir::RegionId body) {
-  bool share = false;
-  ir::walk(function, body, [&](ir::OpId id) {
-    const auto* event = std::get_if<ir::Event>(&function.ops[id].data);
-    share = share || (event != nullptr && event->grid);
-  });
-  return share;
-}
-
-// Whether blocks meet in the kernel, as `which` says.
-bool blocks_meet(const ir::Function& function, ir::RegionId body, bool ir::Barrier::*which) {
-  bool meet = false;
-  ir::walk(function, body, [&](ir::OpId id) {
-    const auto* barrier = std::get_if<ir::Barrier>(&function.ops[id].data);
-    meet = meet || (barrier != nullptr && barrier->*which);
-  });
-  return meet;
-}
-
-// Whether threads read what is in the shared memory of other blocks of the cluster.
-bool blocks_are_read(const ir::Function& function, ir::RegionId body) {
+// Whether an operation of the kernel is such a one.
+bool has(const ir::Function& function, ir::RegionId body, bool (*is)(const ir::Op&)) {
   bool found = false;
-  ir::walk(function, body, [&](ir::OpId id) {
-    const auto* read = std::get_if<ir::Read>(&function.ops[id].data);
-    found = found || (read != nullptr && !read->block.empty());
-  });
+  ir::walk(function, body, [&](ir::OpId id) { found = found || is(function.ops[id]); });
   return found;
+}
+
+// Whether all blocks of the launch meet, or share events, for which all of them are there at once.
+bool blocks_of_grid_meet(const ir::Op& op) {
+  const auto* event = std::get_if<ir::Event>(&op.data);
+  const auto* barrier = std::get_if<ir::Barrier>(&op.data);
+  return (event != nullptr && event->grid) || (barrier != nullptr && barrier->grid);
+}
+
+// Whether those of a cluster meet, or read what is in each other's shared memory.
+bool blocks_of_cluster_meet(const ir::Op& op) {
+  const auto* read = std::get_if<ir::Read>(&op.data);
+  const auto* barrier = std::get_if<ir::Barrier>(&op.data);
+  return (read != nullptr && !read->block.empty()) || (barrier != nullptr && barrier->cluster);
 }
 
 Grid grid_of(const ir::Function& function, const ir::Parallel& op, Vars vars) {
@@ -458,15 +449,11 @@ Grid grid_of(const ir::Function& function, const ir::Parallel& op, Vars vars) {
     out.extents.push_back(function.vars[var].extent.evaluate(vars));
   }
   out.together.assign(op.vars.size(), 1);
-  if (blocks_meet(function, op.body, &ir::Barrier::grid) ||
-      blocks_share_events(function, op.body)) {
+  if (has(function, op.body, blocks_of_grid_meet)) {
     out.together = out.extents;
     return out;
   }
-  if (!blocks_meet(function, op.body, &ir::Barrier::cluster) &&
-      !blocks_are_read(function, op.body)) {
-    return out;
-  }
+  if (!has(function, op.body, blocks_of_cluster_meet)) return out;
   for (std::size_t axis = 0; axis < op.cluster.size(); ++axis) {
     out.together[axis] = function.vars[op.cluster[axis]].extent.evaluate(vars);
   }

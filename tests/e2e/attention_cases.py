@@ -299,3 +299,24 @@ MISTAKES = {
         ("dq, b, h, i * CONSUMERS + w", "dq, b, h, i * CONSUMERS", "race"),
     ),
 }
+
+
+# What the changed kernels of gradients run on.
+BROKEN_GRADIENTS = {
+    "attention_backward_sm90": (
+        dict(B=1, S=130, T=140, H=2, HK=1, scale=0.088),
+        dict(CAUSAL="true", D=64, KEY_TILE=64),
+    ),
+    "attention_backward_sm90 with options": (
+        dict(B=1, S=130, T=340, H=2, HK=1, scale=0.3, left=40, right=10, soft_cap=1.5),
+        dict(D=64, KEY_TILE=64, LEFT="true", RIGHT="true", SOFT_CAP="true"),
+    ),
+    "attention_backward_sm90 in clusters": (
+        dict(B=1, S=300, T=340, H=2, HK=1, scale=0.088, left=140),
+        dict(CAUSAL="true", LEFT="true", D=64, KEY_TILE=64, CLUSTER=2),
+    ),
+    "attention_backward_sm90 in any order": (
+        dict(B=2, S=130, T=340, H=2, HK=1, scale=0.088),
+        dict(CAUSAL="true", D=64, DETERMINISTIC="false"),
+    ),
+}

@@ -717,24 +717,15 @@ class NegativeControl(Broken):
 
     def test_skinny(self):
         shape, defines = dict(M=20, N=136, K=1000, LDC=136), dict(SPLITS=2, STAGES=2, WARPGROUPS=2)
-        for change in MISTAKES["gemm_skinny_sm90"]:
-            with self.subTest(change):
-                path = self.broken("gemm_skinny_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+        self.expect_all_found("gemm_skinny_sm90", shape, defines, PRODUCT)
 
     def test_skinny_of_blocks_that_share(self):
         shape, defines = dict(M=60, N=200, K=1000), dict(SHARERS=2, STAGES=2)
-        for change in MISTAKES["gemm_skinny_sm90 of blocks that share"]:
-            with self.subTest(change):
-                path = self.broken("gemm_skinny_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+        self.expect_all_found("gemm_skinny_sm90 of blocks that share", shape, defines, PRODUCT)
 
     def test_skinny_in_slices(self):
         shape, defines = dict(M=70, N=136, K=1000), dict(SLICES=2, TILE_M=64, STAGES=2, PANELS=1)
-        for change in MISTAKES["gemm_skinny_sm90 in slices"]:
-            with self.subTest(change):
-                path = self.broken("gemm_skinny_sm90", change)
-                self.expect_found(change, Case(path, shape, defines, ("--expect", PRODUCT)))
+        self.expect_all_found("gemm_skinny_sm90 in slices", shape, defines, PRODUCT)
 
     def expect_all_found(self, name, shape, defines, *options):
         kernel = name.split()[0]
@@ -776,25 +767,10 @@ class NegativeControl(Broken):
         expected = attention_cases.attention(defines)
         self.expect_all_found("attention_sm90 with options", shape, defines, expected, "--check", "full")
 
-    def test_attention_gradients_with_options(self):
-        shape = dict(B=1, S=130, T=340, H=2, HK=1, scale=0.3, left=40, right=10, soft_cap=1.5)
-        defines = dict(D=64, KEY_TILE=64, LEFT="true", RIGHT="true", SOFT_CAP="true")
-        self.expect_all_found("attention_backward_sm90 with options", shape, defines, attention_cases.gradients(defines))
-
     def test_attention_gradients(self):
-        shape = dict(B=1, S=130, T=140, H=2, HK=1, scale=0.088)
-        defines = dict(CAUSAL="true", D=64, KEY_TILE=64)
-        self.expect_all_found("attention_backward_sm90", shape, defines, attention_cases.gradients(defines))
-
-    def test_attention_gradients_in_clusters(self):
-        shape = dict(B=1, S=300, T=340, H=2, HK=1, scale=0.088, left=140)
-        defines = dict(CAUSAL="true", LEFT="true", D=64, KEY_TILE=64, CLUSTER=2)
-        self.expect_all_found("attention_backward_sm90 in clusters", shape, defines, attention_cases.gradients(defines))
-
-    def test_attention_gradients_in_any_order(self):
-        shape = dict(B=2, S=130, T=340, H=2, HK=1, scale=0.088)
-        defines = dict(CAUSAL="true", D=64, DETERMINISTIC="false")
-        self.expect_all_found("attention_backward_sm90 in any order", shape, defines, attention_cases.gradients(defines))
+        for name, (shape, defines) in attention_cases.BROKEN_GRADIENTS.items():
+            with self.subTest(name):
+                self.expect_all_found(name, shape, defines, attention_cases.gradients(defines))
 
     def test_block_scaled(self):
         defines = dict(OUT="f32", WARPGROUPS=2, STAGES=2, BLOCKS=3, GROUP=2)
