@@ -133,6 +133,12 @@ std::vector<ValueId> tiles_in(const Function& function, const Apply& apply) {
   return out;
 }
 
+bool reads_other_block(const Op& op) {
+  bool out = false;
+  for_each_touch(op, [&](const Touch& touch) { out = out || touch.of_any_block; });
+  return out;
+}
+
 ValueId written_together(const Function& function, const Op& op) {
   ValueId out;
   if (!is_collective(op)) return out;

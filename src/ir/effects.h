@@ -71,6 +71,9 @@ inline constexpr bool kSaysTouches = requires(const Data& data) {
 // Calls `visit(touch)` for each use that the operation makes of a value, in order.
 void for_each_touch(const Op& op, FunctionRef<void(const Touch&)> visit);
 
+// Whether it reads what is in the shared memory of another block of the cluster.
+[[nodiscard]] bool reads_other_block(const Op& op);
+
 // The uses of memory among them: those of views.
 [[nodiscard]] std::vector<Touch> memory_touched(const Function& function, const Op& op);
 

@@ -76,10 +76,7 @@ class Divider {
       if (barrier != nullptr && (barrier->cluster || barrier->grid)) {
         refuse(id, "the kernel's blocks meet");
       }
-      const auto* read = std::get_if<ir::Read>(&op.data);
-      if (read != nullptr && !read->block.empty()) {
-        refuse(id, "the kernel's blocks read each other's memory");
-      }
+      if (ir::reads_other_block(op)) refuse(id, "the kernel's blocks read each other's memory");
       if (op.kind() == ir::OpKind::kCuda)
         refuse(id, "the kernel contains CUDA or a fence of its own");
       if (op.kind() == ir::OpKind::kRegisters) refuse(id, "the kernel moves registers by itself");

@@ -291,7 +291,8 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   return most;
 }
 
-// What of that the threads that come by here can do: inside of a branch that not all of them take, nothing.
+// Of the meetings that an operation needs the one that the threads here can have: where not all of them come by, none. That a
+// cluster cannot meet is remembered.
 Placer::Meeting Placer::possible(ir::RegionId region, std::size_t index, const State& state) {
   if (diverged_ && !facts_.reads_other_blocks()) return Meeting::kNone;
   const ir::OpId id = function_.regions[region].ops[index];

@@ -438,9 +438,8 @@ bool blocks_of_grid_meet(const ir::Op& op) {
 
 // Whether those of a cluster meet, or read what is in each other's shared memory.
 bool blocks_of_cluster_meet(const ir::Op& op) {
-  const auto* read = std::get_if<ir::Read>(&op.data);
   const auto* barrier = std::get_if<ir::Barrier>(&op.data);
-  return (read != nullptr && !read->block.empty()) || (barrier != nullptr && barrier->cluster);
+  return ir::reads_other_block(op) || (barrier != nullptr && barrier->cluster);
 }
 
 Grid grid_of(const ir::Function& function, const ir::Parallel& op, Vars vars) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/cuda_text.h"
+#include "ir/effects.h"
 #include "ir/strides.h"
 #include "target/arch.h"
 
@@ -264,8 +265,7 @@ TileShape tile_shape(const ir::ViewType& view) {
 
 bool Kernel::reads_other_blocks() const {
   for (std::uint32_t i = 0; i < uses.inside.size(); ++i) {
-    const auto* read = std::get_if<ir::Read>(&function.ops[ir::OpId{i}].data);
-    if (uses.inside[i] && read != nullptr && !read->block.empty()) return true;
+    if (uses.inside[i] && ir::reads_other_block(function.ops[ir::OpId{i}])) return true;
   }
   return false;
 }
