@@ -24,19 +24,37 @@ bool conflict(const Access& before, const Access& now) {
   return before.collective || now.collective || before.nest != now.nest;
 }
 
-bool are_apart(const Access& before, const Access& now, const Team& team) {
-  const Parts& a = before.parts;
-  const Parts& b = now.parts;
-  if (a.dimension != b.dimension || team.first % kWarpgroup != 0) return false;
+namespace {
+
+bool are_apart(std::int64_t first, std::int64_t length, std::int64_t other, std::int64_t others) {
+  return first + length <= other || other + others <= first;
+}
+
+// Whether warpgroup i goes elsewhere in `a` than warpgroup j in `b`.
+bool are_apart(const Parts& a, std::size_t i, const Parts& b, std::size_t j) {
+  const bool rows = a.dimension == b.dimension && i < a.starts.size() && j < b.starts.size();
+  if (rows && are_apart(a.starts[i], a.extent, b.starts[j], b.extent)) return true;
+  const auto first = [](const Parts& parts, std::size_t warpgroup) -> std::optional<std::int64_t> {
+    if (parts.firsts.size() == 1) return parts.firsts[0];
+    if (warpgroup < parts.firsts.size()) return parts.firsts[warpgroup];
+    return std::nullopt;
+  };
+  const auto here = first(a, i);
+  const auto there = first(b, j);
+  return here && there && are_apart(*here, a.length, *there, b.length);
+}
+
+}  // namespace
+
+bool are_apart(const Access& before, const Access& now, const Team& team, bool itself) {
+  if (team.first % kWarpgroup != 0) return false;
   if (team.threads == 0 || team.threads % kWarpgroup != 0) return false;
   const auto first = static_cast<std::size_t>(team.first / kWarpgroup);
   const auto end = first + static_cast<std::size_t>(team.threads / kWarpgroup);
-  if (a.starts.size() < end || b.starts.size() < end) return false;
   for (std::size_t i = first; i < end; ++i) {
     for (std::size_t j = first; j < end; ++j) {
-      const bool disjoint =
-          a.starts[i] + a.extent <= b.starts[j] || b.starts[j] + b.extent <= a.starts[i];
-      if (i != j && !disjoint) return false;
+      if (i == j && !itself) continue;
+      if (!are_apart(before.parts, i, now.parts, j)) return false;
     }
   }
   return true;
@@ -151,27 +169,66 @@ bool KernelFacts::is_global(ir::ValueId root) const {
   return view != nullptr && view->space == ir::Space::kGlobal;
 }
 
-// By the first dimension whose origin is made of the warpgroup's number.
+std::vector<std::int64_t> KernelFacts::by_warpgroup(const ir::Expr& expr) const {
+  std::vector<ir::VarId> vars;
+  expr.collect_vars(vars);
+  if (vars.empty()) return {expr.evaluate({})};
+  if (vars.size() != 1 || !warpgroups_.contains(vars[0])) return {};
+  const auto count = function_.vars[vars[0]].extent.constant();
+  if (!count) return {};
+  std::vector<std::int64_t> out;
+  std::vector<std::int64_t> values(function_.vars.size());
+  for (std::int64_t i = 0; i < *count; ++i) {
+    values[vars[0].index] = i;
+    out.push_back(expr.evaluate(values));
+  }
+  return out;
+}
+
 Parts KernelFacts::parts_of(ir::ValueId value) const {
+  Parts out;
+  add_rows(out, value);
+  add_elements(out, value);
+  return out;
+}
+
+// Of a view in another shape its elements stand in the same order.
+void KernelFacts::add_elements(Parts& parts, ir::ValueId value) const {
   const ir::ResolvedView view = ir::resolve_view(function_, value);
-  if (view.root != ir::root_of(function_, value)) return {};
+  if (function_.view_type(view.root).space != ir::Space::kShared) return;
+  const std::vector<ir::Expr> strides = ir::root_strides(function_, view.root);
+  const ir::ViewType& type = function_.view_type(value);
+  ir::Expr first = ir::root_offset(function_, view.root);
+  std::int64_t length = 1;
+  for (std::size_t d = 0; d < view.origin.size(); ++d) {
+    const auto stride = strides[d].constant();
+    const auto extent = d < view.dropped ? 1 : type.shape[d - view.dropped].constant();
+    if (!stride || !extent) return;
+    first = first + view.origin[d] * strides[d];
+    length += (*extent - 1) * *stride;
+  }
+  parts.firsts = by_warpgroup(first);
+  parts.length = length;
+}
+
+// By the first dimension whose origin is made of the warpgroup's number.
+void KernelFacts::add_rows(Parts& parts, ir::ValueId value) const {
+  const ir::ResolvedView view = ir::resolve_view(function_, value);
+  if (view.root != ir::root_of(function_, value)) return;
   const ir::ViewType& type = function_.view_type(value);
   for (std::size_t d = 0; d < view.origin.size(); ++d) {
     std::vector<ir::VarId> vars;
     view.origin[d].collect_vars(vars);
     if (vars.size() != 1 || !warpgroups_.contains(vars[0])) continue;
     const auto extent = d < view.dropped ? 1 : type.shape[d - view.dropped].constant();
-    const auto count = function_.vars[vars[0]].extent.constant();
-    if (!extent || !count) continue;
-    Parts parts{.dimension = d, .extent = *extent};
-    std::vector<std::int64_t> values(function_.vars.size());
-    for (std::int64_t i = 0; i < *count; ++i) {
-      values[vars[0].index] = i;
-      parts.starts.push_back(view.origin[d].evaluate(values));
-    }
-    return parts;
+    if (!extent) continue;
+    std::vector<std::int64_t> starts = by_warpgroup(view.origin[d]);
+    if (starts.empty()) continue;
+    parts.dimension = d;
+    parts.extent = *extent;
+    parts.starts = std::move(starts);
+    return;
   }
-  return {};
 }
 
 // What an asynchronous product has in registers, or reads in shared memory instead. Registers that

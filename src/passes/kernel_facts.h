@@ -35,11 +35,14 @@ constexpr int kBlockTeam = 0;
 
 constexpr std::int64_t kWarpgroup = target::kWarpgroupLanes;
 
-// Where each warpgroup goes in a buffer, when that depends on nothing else.
+// Where each warpgroup goes in a buffer, when that depends on nothing else: so many rows or columns, and so many elements.
 struct Parts {
   std::size_t dimension = 0;
   std::int64_t extent = 0;
   std::vector<std::int64_t> starts = {};  // by warpgroup; empty: any may go anywhere
+  // From the first element to behind the last one, whatever shape the view has.
+  std::int64_t length = 0;
+  std::vector<std::int64_t> firsts = {};  // one: all go there
 
   friend bool operator==(const Parts&, const Parts&) = default;
 };
@@ -84,8 +87,10 @@ void unite(Accesses& accesses, const Accesses& more);
 // Whether a thread of a barrier must wait between `before` and `now`.
 [[nodiscard]] bool conflict(const Access& before, const Access& now);
 
-// Whether no two warpgroups of the team have the same elements, one `before` and the other `now`.
-[[nodiscard]] bool are_apart(const Access& before, const Access& now, const Team& team);
+// Whether no two warpgroups of the team have the same elements, one `before` and the other `now`; with
+// `itself` no one has any that it had before, either.
+[[nodiscard]] bool are_apart(const Access& before, const Access& now, const Team& team,
+                             bool itself);
 
 class KernelFacts {
  public:
@@ -132,6 +137,10 @@ class KernelFacts {
   void look(ir::RegionId region, int outermost);
   void look_at(const ir::Op& op, int outermost);
   [[nodiscard]] Parts parts_of(ir::ValueId view) const;
+  void add_rows(Parts& parts, ir::ValueId value) const;
+  void add_elements(Parts& parts, ir::ValueId value) const;
+  // Its values by warpgroup, where it depends on nothing else.
+  [[nodiscard]] std::vector<std::int64_t> by_warpgroup(const ir::Expr& expr) const;
   void add_operand(Accesses& out, const ir::Touch& touch) const;
   void add_memory(Accesses& out, const ir::Op& op, const ir::Touch& touch) const;
   void add_all(Accesses& out, const ir::Op& op, bool elected) const;

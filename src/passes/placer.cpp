@@ -247,14 +247,16 @@ bool Placer::reaches_blocks(const ir::Op& op) const {
          });
 }
 
-// Each warpgroup has a part of its own of what both touch: then it alone waits, once.
+// Each warpgroup has a part of its own of what both touch: then it alone waits, once; and it does not where it
+// touches other elements than before.
 Placer::Meeting Placer::between(const Access& before, const Access& now) const {
   if (facts_.is_fragment(before.root) || !conflict(before, now)) return Meeting::kNone;
   // Of a copy on its way no barrier knows when it comes.
   if (before.unawaited) return Meeting::kNone;
   if (before.of_any_block || now.of_any_block) return Meeting::kCluster;
   if (before.met_in_block) return Meeting::kNone;
-  if (before.team != team_ || !are_apart(before, now, team())) return Meeting::kTeam;
+  if (before.team != team_ || !are_apart(before, now, team(), false)) return Meeting::kTeam;
+  if (are_apart(before, now, team(), true)) return Meeting::kNone;
   return before.met ? Meeting::kNone : Meeting::kWarpgroup;
 }
 

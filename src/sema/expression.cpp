@@ -633,9 +633,18 @@ std::optional<std::int64_t> evaluate_constant(Sema& sema, ast::ExprId id, std::s
   const auto element = evaluate_index(sema, id, what);
   if (!element) return std::nullopt;
   if (const auto constant = element->value.constant()) return constant;
-  (void)sema.diags
-      .report<diag::ExtentNotConstant>(sema.ast[id].span, what, text(sema, element->value))
-      .emit();
+  auto report = sema.diags.report<diag::ExtentNotConstant>(sema.ast[id].span, what,
+                                                           text(sema, element->value));
+  // The variable of a loop that would be written out, were it not for that.
+  std::vector<ir::VarId> vars;
+  element->value.collect_vars(vars);
+  for (const ir::VarId var : vars) {
+    const auto obstacle = sema.obstacles.find(var);
+    if (obstacle == sema.obstacles.end()) continue;
+    std::move(report).label(sema.function.vars[var].span, "{}", obstacle->second);
+    break;
+  }
+  std::move(report).emit();
   return std::nullopt;
 }
 

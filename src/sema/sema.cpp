@@ -240,11 +240,21 @@ struct Reading {
   bool looks_ahead = false;
 };
 
-bool may_have_tile_arrays(const Reading& reading, const ast::TileFunction& function) {
-  return declares_tile_array(reading.ast, function.span) ||
-         std::ranges::any_of(reading.functions, [&](const auto& each) {
-           return declares_tile_array(reading.ast, each.second->span);
+// Whether the function, or one that it may call, has that in its text.
+bool may_have(const Reading& reading, const ast::TileFunction& function,
+              FunctionRef<bool(Span)> has) {
+  return has(function.span) || std::ranges::any_of(reading.functions, [&](const auto& each) {
+           return has(each.second->span);
          });
+}
+
+// What loops may be written out for.
+void find_what_is_written_out(Sema& sema, const Reading& reading,
+                              const ast::TileFunction& function) {
+  sema.has_tile_arrays = may_have(
+      reading, function, [&](Span span) { return declares_tile_array(reading.ast, span); });
+  sema.stores_parts =
+      may_have(reading, function, [&](Span span) { return stores_a_part(reading.ast, span); });
 }
 
 ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_function,
@@ -276,7 +286,7 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
   sema.looks_ahead = looks_ahead;
   sema.plan = plan_names(ast, tile_function.span);
   sema.functions = &functions;
-  sema.has_tile_arrays = may_have_tile_arrays(reading, tile_function);
+  find_what_is_written_out(sema, reading, tile_function);
   declare_file_constants(sema);
   bool bound = false;
   function.body = in_region(sema, [&] {

@@ -289,6 +289,7 @@ struct Sema {
   bool guessed_type = false;     // a type's name had no meaning: what follows says no more of types
   bool stopped_early = false;    // a loop was not written out to its end: it had a mistake
   bool has_tile_arrays = false;  // the function's text declares one
+  bool stores_parts = false;     // and stores a part of an accumulator
   bool looks_ahead = false;      // for the shapes of accumulators; what is wrong is said later
   bool in_copy = false;          // of the body of a loop that is written out
   std::int64_t copies = 1;       // of what is analysed, in loops that are written out

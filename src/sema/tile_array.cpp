@@ -289,7 +289,7 @@ class Body {
   Body(const Sema& sema, ast::StmtId body, const std::vector<std::string>& names)
       : sema_(sema), span_(sema.ast[body].span), depend_(names.begin(), names.end()) {}
 
-  // Whether the variable chooses a tile.
+  // Whether the variable chooses a tile, or a part of one.
   bool chooses() {
     for (std::size_t known = 0; known != depend_.size();) {
       known = depend_.size();
@@ -297,11 +297,17 @@ class Body {
         if (lies_in(stmt.span, span_)) follow(stmt.node);
       }
     }
-    return std::ranges::any_of(sema_.ast.exprs, [&](const ast::Expr& expr) {
-      const auto* subscript = std::get_if<ast::SubscriptExpr>(&expr.node);
-      return subscript != nullptr && lies_in(expr.span, span_) && of_tiles(subscript->base) &&
-             std::ranges::any_of(subscript->items, [&](ast::ExprId id) { return mentions(id); });
+    const bool stores_part = std::ranges::any_of(sema_.ast.stmts, [&](const ast::Stmt& stmt) {
+      const auto* store = std::get_if<ast::MmaStoreStmt>(&stmt.node);
+      return store != nullptr && lies_in(stmt.span, span_) && mentions(store->part);
     });
+    return stores_part || std::ranges::any_of(sema_.ast.exprs, [&](const ast::Expr& expr) {
+             const auto* subscript = std::get_if<ast::SubscriptExpr>(&expr.node);
+             return subscript != nullptr && lies_in(expr.span, span_) &&
+                    of_tiles(subscript->base) &&
+                    std::ranges::any_of(subscript->items,
+                                        [&](ast::ExprId id) { return mentions(id); });
+           });
   }
 
   // Whether a `break` or `continue` stands in it.
@@ -392,9 +398,16 @@ bool declares_tile_array(const ast::Ast& ast, Span part, std::optional<std::stri
   });
 }
 
+bool stores_a_part(const ast::Ast& ast, Span part) {
+  return std::ranges::any_of(ast.stmts, [&](const ast::Stmt& stmt) {
+    const auto* store = std::get_if<ast::MmaStoreStmt>(&stmt.node);
+    return store != nullptr && lies_in(stmt.span, part) && store->part.valid();
+  });
+}
+
 bool is_written_out(const Sema& sema, const std::vector<std::string>& names, ast::StmtId body,
                     const LoopValues& values, std::string& obstacle) {
-  if (!sema.has_tile_arrays || !body.valid()) return false;
+  if (!(sema.has_tile_arrays || sema.stores_parts) || !body.valid()) return false;
   Body text_of(sema, body, names);
   if (!text_of.chooses()) return false;
   const auto lower = values.lower.constant();

@@ -68,14 +68,17 @@ void declare_operands(Sema& sema, const ast::Name& name, std::vector<std::int64_
 [[nodiscard]] bool declares_tile_array(const ast::Ast& ast, Span part,
                                        std::optional<std::string_view> name = {});
 
+// Whether it stores columns of an accumulator: `mma.store mc.subspan(_, 64).at(_, i), view;`
+[[nodiscard]] bool stores_a_part(const ast::Ast& ast, Span part);
+
 // The values that a loop's variable goes through.
 struct LoopValues {
   ir::Expr lower;
   ir::Expr upper;
   std::int64_t step = 1;
 };
-// Whether a loop is written out: a subscript in `body` depends on one of `names`, which the loop
-// gives a value. Where one does and the loop cannot be, `obstacle` is told why.
+// Whether a loop is written out: a subscript in `body`, or which part of an accumulator is stored there, depends on one
+// of `names`, which the loop gives a value. Where one does and the loop cannot be, `obstacle` is told why.
 [[nodiscard]] bool is_written_out(const Sema& sema, const std::vector<std::string>& names,
                                   ast::StmtId body, const LoopValues& values,
                                   std::string& obstacle);
