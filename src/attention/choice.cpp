@@ -70,12 +70,25 @@ constexpr Row kRows[] = {
     {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80"},
 };
 
-// The same of the gradients' kernels. More queries at a time are more registers than there are.
+// The same of the gradients' kernels. More queries at a time are more registers than there are. Blocks that share what they
+// load go on together, which is slower where one of them sees less than the other.
 constexpr Row kBackwardRows[] = {
     {.depth = 64},
     {.depth = 96},
+    {.depth = 128, .masked = false, .keys_from = 4096, .queries_from = 129, .defines = "CLUSTER=2"},
     {.depth = 128},
-    {.depth = 256, .defines = "HALVES=true KEY_TILE=48"},
+    {.depth = 256,
+     .masked = false,
+     .keys_from = 1024,
+     .queries_from = 129,
+     .defines = "HALVES=true KEY_TILE=64 VALUE_STAGES=1 CLUSTER=2"},
+    {.depth = 256, .defines = "HALVES=true KEY_TILE=64 VALUE_STAGES=1 EARLY=true"},
+};
+constexpr Row kBackwardRowsOfSequences[] = {
+    {.depth = 64},
+    {.depth = 96},
+    {.depth = 128},
+    {.depth = 256, .defines = "HALVES=true KEY_TILE=64 VALUE_STAGES=1 EARLY=true"},
 };
 
 // The same of the kernel of sequences of any lengths, whose blocks share nothing.
@@ -127,8 +140,10 @@ const char* kernel_of(const Problem& problem) {
 
 std::span<const Row> rows_of(const Problem& problem) {
   if (has_8_bits(problem)) return kRowsOf8Bits;
-  if (problem.backward) return kBackwardRows;
-  return problem.sequences != 0 ? std::span<const Row>(kRowsOfSequences) : kRows;
+  if (problem.sequences != 0) {
+    return problem.backward ? std::span<const Row>(kBackwardRowsOfSequences) : kRowsOfSequences;
+  }
+  return problem.backward ? std::span<const Row>(kBackwardRows) : kRows;
 }
 
 std::int64_t value_depth_of(const Row& row) {

@@ -114,12 +114,16 @@ class Values(OfGradients):
         self.right(EDGES, D=128, CAUSAL="true")
         self.right(LONG_KEYS, D=96, QUERY_TILE=32, KEY_TILE=64, STAGES=3)
         self.right(LONG_QUERIES, D=256, HALVES="true", KEY_TILE=48, CAUSAL="true")
+        self.right(EDGES, D=256, HALVES="true", KEY_TILE=64, VALUE_STAGES=1, EARLY="true")
+        self.right(LONG_KEYS, D=256, HALVES="true", KEY_TILE=64, VALUE_STAGES=1, EARLY="true", CAUSAL="true")
 
     def test_windows_and_soft_caps(self):
         self.right(EDGES, numbers=dict(left=20, right=9), LEFT="true", RIGHT="true")
         self.right(LONG_KEYS, numbers=dict(left=30), LEFT="true")
         self.right(LONG_QUERIES, numbers=dict(right=70), RIGHT="true")
         self.right(LONG_KEYS, numbers=dict(left=30, soft_cap=0.5), LEFT="true", CAUSAL="true", SOFT_CAP="true")
+        halves = dict(D=256, HALVES="true", KEY_TILE=64, VALUE_STAGES=1, EARLY="true")
+        self.right(EDGES, numbers=dict(right=9, soft_cap=1.5), RIGHT="true", SOFT_CAP="true", **halves)
 
     def test_heads(self):
         for heads in ((1, 1), (3, 1), (1, 5), (2, 3)):
