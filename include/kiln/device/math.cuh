@@ -131,6 +131,12 @@ __host__ __device__ constexpr unsigned launchable(long long count, long long mos
   return count >= 1 && count <= most ? static_cast<unsigned>(count) : 0u;
 }
 
+// Says so to the compiler, which cannot see it of a variable that counts.
+template <class T>
+__device__ inline void never_negative(T number) {
+  __builtin_assume(number >= 0);
+}
+
 // a * b + c, rounded once.
 __device__ inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 __device__ inline double fma(double a, double b, double c) { return ::fma(a, b, c); }

@@ -205,6 +205,12 @@ void emit_op(Kernel& kernel, const Op&, const ir::Bind& bind) {
   const bool wide = type.bits > (type.kind == NumberKind::kUnsigned ? 31 : 32);
   kernel.out.line(format("const {} {} = {};", wide ? "kiln::s64" : "int", kernel.name(bind.var),
                          scalar(kernel, bind.value).text));
+  // Then a division by a power of 2 is a shift. Of other variables the compiler of CUDA knows it.
+  const bool counts =
+      kernel.function.def_as<ir::Get>(bind.value) != nullptr && kernel.counters.contains(bind.var);
+  if (!counts || !kernel.dividends.contains(bind.var)) return;
+  kernel.requirements.headers.insert("math.cuh");
+  kernel.out.line(format("kiln::never_negative({});", kernel.name(bind.var)));
 }
 
 void emit_op(Kernel& kernel, const Op&, const ir::Set& set) {

@@ -4,6 +4,7 @@
 
 #include "ir/cuda_text.h"
 #include "ir/effects.h"
+#include "ir/reflect.h"
 #include "ir/strides.h"
 #include "target/arch.h"
 
@@ -37,6 +38,34 @@ void Requirements::require_with_registers(const target::Mma& mma) {
 }
 void Requirements::require(const target::Copy& copy) { insert_by_name(copies, copy); }
 
+namespace {
+
+void collect_dividends(const Expr& expr, std::set<VarId>& out) {
+  for (const ir::Term& term : expr.terms()) {
+    for (const ir::Atom& atom : term.atoms) {
+      if (atom.kind == ir::AtomKind::kVar) continue;
+      if (atom.kind == ir::AtomKind::kFloorDiv || atom.kind == ir::AtomKind::kMod) {
+        std::vector<VarId> vars;
+        atom.left->collect_vars(vars);
+        out.insert(vars.begin(), vars.end());
+      }
+      collect_dividends(*atom.left, out);
+      collect_dividends(*atom.right, out);
+    }
+  }
+}
+
+// The variables of which something is divided.
+std::set<VarId> dividends_of(const ir::Function& function) {
+  std::set<VarId> out;
+  for (const ir::Op& op : function.ops) {
+    ir::for_each_expr(op, [&](const Expr& expr) { collect_dividends(expr, out); });
+  }
+  return out;
+}
+
+}  // namespace
+
 Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sources& sources,
                Requirements& requirements, TextOptions options)
     : function(function),
@@ -49,7 +78,9 @@ Kernel::Kernel(const ir::Function& function, const LaunchPlan& plan, const Sourc
       out(options.line_directives),
       value_names(function.values.size()),
       var_names(function.vars.size() + options.names.size()),
-      shorthands(function, numbered(std::move(options.names), function.vars.size())) {
+      shorthands(function, numbered(std::move(options.names), function.vars.size())),
+      counters(function),
+      dividends(dividends_of(function)) {
   NameTable table;
   table.claim(plan.kernel_name);
   for (const ParamSlot& slot : plan.slots) {
@@ -170,7 +201,8 @@ VarFacts Kernel::facts() const {
             const ir::VarKind kind = function.vars[var].kind;
             const bool bounded = !function.vars[var].extent.is(0);  // then from 0 on
             return kind == ir::VarKind::kDim || kind == ir::VarKind::kParallel ||
-                   kind == ir::VarKind::kLoop || (kind == ir::VarKind::kBound && bounded);
+                   kind == ir::VarKind::kLoop || (kind == ir::VarKind::kBound && bounded) ||
+                   counters.contains(var);
           },
   };
 }

@@ -14,6 +14,7 @@
 #include "emit/cuda/uses.h"
 #include "emit/cuda/writer.h"
 #include "ir/module.h"
+#include "ir/never_negative.h"
 
 namespace kiln::emit {
 
@@ -49,11 +50,13 @@ struct Kernel {
   std::vector<std::string> value_names;  // by ValueId
   std::vector<std::string> var_names;    // by VarId, then of the shorthands, then those below
   Shorthands shorthands;
-  ir::VarId thread;          // threadIdx.x
-  ir::VarId lane;            // thread % 32
-  ir::VarId warp;            // thread / 32, uniform
-  ir::VarId counter;         // of a loop the emitter writes itself
-  ir::VarId inner_counter;   // of one in it
+  ir::NeverNegative counters;          // variables that nothing bounds
+  std::set<ir::VarId> dividends = {};  // variables of which something is divided
+  ir::VarId thread;                    // threadIdx.x
+  ir::VarId lane;                      // thread % 32
+  ir::VarId warp;                      // thread / 32, uniform
+  ir::VarId counter;                   // of a loop the emitter writes itself
+  ir::VarId inner_counter;             // of one in it
   std::string row_name;      // of a pointer to a row of a window, where its elements go one by one
   std::string count_name;    // of how many elements there are of each run in such a row
   ir::ValueId applied = {};  // the register tile that the apply around goes through
