@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/effects.h"
+#include "ir/parts.h"
 #include "ir/prove.h"
 #include "ir/rules.h"
 #include "target/arch.h"
@@ -28,17 +29,19 @@ ValueId shared_buffer(const Function& f, ValueId view) {
   return type != nullptr && type->space == Space::kShared ? root_of(f, view) : ValueId{};
 }
 
-// The shared buffer that an operation reads in whole tiles. (An `mma` reads where its operands'
-// loads say.)
+// The view of a shared buffer that an operation reads, in whole tiles. (An `mma` reads where its
+// operands' loads say.)
 ValueId tile_read(const Function& f, const Op& op) {
   ValueId out;
   for (const Touch& touch : memory_touched(f, op)) {
-    if (touch.reads() && touch.index == nullptr) out = shared_buffer(f, touch.value);
+    if (touch.reads() && touch.index == nullptr) {
+      out = shared_buffer(f, touch.value).valid() ? touch.value : ValueId{};
+    }
   }
   return out;
 }
 
-// What was written and must not be read yet: the buffer, the `inthreads` region that wrote it
+// What was written and must not be read yet: the view, the `inthreads` region that wrote it
 // (none: the block), and how many asynchronous copies are younger.
 using Region = const Inthreads*;
 using Writes = std::map<std::pair<ValueId, Region>, std::int64_t>;
@@ -53,12 +56,19 @@ bool is_in(const Function& f, Region inner, Region outer) {
   return found;
 }
 
-// Whether the region's threads must not read the buffer. What a region beside it wrote is the
-// program's business: events order regions.
-bool is_unready(const Function& f, const Writes& writes, ValueId buffer, Region reader) {
+// Whether the region's threads must not read what the view shows. What a region beside it wrote is
+// the program's business: events order regions. Nor do warpgroups wait for elements that they do not
+// read.
+bool is_unready(const Function& f, const PartsOfViews& parts, const Writes& writes, ValueId read,
+                Region reader) {
   return std::any_of(writes.begin(), writes.end(), [&](const auto& entry) {
     const auto& [written, writer] = entry.first;
-    return written == buffer && (is_in(f, writer, reader) || is_in(f, reader, writer));
+    if (root_of(f, written) != root_of(f, read)) return false;
+    if (writer != nullptr && writer == reader &&
+        are_apart(parts.of(written), parts.of(read), reader->first, reader->threads, true)) {
+      return false;
+    }
+    return is_in(f, writer, reader) || is_in(f, reader, writer);
   });
 }
 
@@ -142,11 +152,12 @@ void follow(const Function& f, const Step& step) {
 }
 
 void async_copies_are_awaited(const Module&, const Function& f, Mistakes& mistakes) {
+  const PartsOfViews parts(f, f.body);
   follow(f, [&](OpId id, Region threads, Writes& unready) {
     const Op& op = f.ops[id];
     const ValueId read = tile_read(f, op);
-    if (read.valid() && is_unready(f, unready, read, threads)) {
-      complain(mistakes, f, id, "`%{}` may still be on its way", f.values[read].name);
+    if (read.valid() && is_unready(f, parts, unready, read, threads)) {
+      complain(mistakes, f, id, "`%{}` may still be on its way", f.values[root_of(f, read)].name);
     }
     if (const auto* wait = std::get_if<CopyWait>(&op.data)) {
       std::erase_if(unready, [&](const auto& entry) { return entry.second >= wait->pending; });
@@ -154,8 +165,8 @@ void async_copies_are_awaited(const Module&, const Function& f, Mistakes& mistak
     const Copy* copy = std::get_if<Copy>(&op.data);
     if (copy == nullptr || !copy->grouped) return;
     for (auto& [key, younger] : unready) ++younger;
-    const ValueId written = shared_buffer(f, copy->dst);
-    if (written.valid() && !copy->async) unready[{written, threads}] = 0;
+    const bool shared = shared_buffer(f, copy->dst).valid();
+    if (shared && !copy->async) unready[{copy->dst, threads}] = 0;
   });
 }
 
@@ -163,19 +174,22 @@ bool has_one_thread(Region threads) {
   return threads != nullptr && (threads->single || threads->threads == 1);
 }
 
-// The buffer that the threads of a unit write together, and that is read behind a barrier.
+// The view that the threads of a unit write together, and whose buffer is read behind a barrier.
 ValueId shared_written_together(const Function& f, const Op& op) {
   const Copy* copy = std::get_if<Copy>(&op.data);
   if (copy != nullptr && (copy->async || copy->bulk)) return {};
-  return shared_buffer(f, written_together(f, op));
+  const ValueId view = written_together(f, op);
+  return shared_buffer(f, view).valid() ? view : ValueId{};
 }
 
 void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes& mistakes) {
+  const PartsOfViews parts(f, f.body);
   follow(f, [&](OpId id, Region threads, Writes& unready) {
     const Op& op = f.ops[id];
     const ValueId read = tile_read(f, op);
-    if (read.valid() && is_unready(f, unready, read, threads)) {
-      complain(mistakes, f, id, "no barrier since `%{}` was written", f.values[read].name);
+    if (read.valid() && is_unready(f, parts, unready, read, threads)) {
+      complain(mistakes, f, id, "no barrier since `%{}` was written",
+               f.values[root_of(f, read)].name);
     }
     if (op.kind() == OpKind::kBarrier) {
       std::erase_if(unready,

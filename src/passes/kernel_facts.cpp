@@ -18,46 +18,11 @@ bool conflict(const Access& before, const Access& now) {
   if (before.root != now.root || !(before.writes || now.writes)) return false;
   if (before.is_awaited_by_program()) return false;
   if (before.of_any_block || now.of_any_block) return true;
-  if (before.bulk && now.bulk && before.unit == now.unit) return false;  // one thread starts both
+  // One thread starts both; where there is one in each unit, the placer asks where they go.
+  if (before.bulk && now.bulk && before.unit == 0 && now.unit == 0) return false;
   if (before.handed && now.writes) return false;
   if (before.commutes && before.commutes == now.commutes) return false;
   return before.collective || now.collective || before.nest != now.nest;
-}
-
-namespace {
-
-bool are_apart(std::int64_t first, std::int64_t length, std::int64_t other, std::int64_t others) {
-  return first + length <= other || other + others <= first;
-}
-
-// Whether warpgroup i goes elsewhere in `a` than warpgroup j in `b`.
-bool are_apart(const Parts& a, std::size_t i, const Parts& b, std::size_t j) {
-  const bool rows = a.dimension == b.dimension && i < a.starts.size() && j < b.starts.size();
-  if (rows && are_apart(a.starts[i], a.extent, b.starts[j], b.extent)) return true;
-  const auto first = [](const Parts& parts, std::size_t warpgroup) -> std::optional<std::int64_t> {
-    if (parts.firsts.size() == 1) return parts.firsts[0];
-    if (warpgroup < parts.firsts.size()) return parts.firsts[warpgroup];
-    return std::nullopt;
-  };
-  const auto here = first(a, i);
-  const auto there = first(b, j);
-  return here && there && are_apart(*here, a.length, *there, b.length);
-}
-
-}  // namespace
-
-bool are_apart(const Access& before, const Access& now, const Team& team, bool itself) {
-  if (team.first % kWarpgroup != 0) return false;
-  if (team.threads == 0 || team.threads % kWarpgroup != 0) return false;
-  const auto first = static_cast<std::size_t>(team.first / kWarpgroup);
-  const auto end = first + static_cast<std::size_t>(team.threads / kWarpgroup);
-  for (std::size_t i = first; i < end; ++i) {
-    for (std::size_t j = first; j < end; ++j) {
-      if (i == j && !itself) continue;
-      if (!are_apart(before.parts, i, now.parts, j)) return false;
-    }
-  }
-  return true;
 }
 
 bool is_asynchronous(const ir::Op& op) {
@@ -65,12 +30,8 @@ bool is_asynchronous(const ir::Op& op) {
   return mma != nullptr && mma->is_asynchronous();
 }
 
-KernelFacts::KernelFacts(const ir::Function& function, ir::RegionId body) : function_(function) {
-  ir::walk(function, body, [&](ir::OpId id) {
-    const auto* parallel = std::get_if<ir::Parallel>(&function.ops[id].data);
-    const bool numbers = parallel != nullptr && parallel->level == ir::Level::kGroup4;
-    if (numbers && parallel->vars.size() == 1) warpgroups_.insert(parallel->vars[0]);
-  });
+KernelFacts::KernelFacts(const ir::Function& function, ir::RegionId body)
+    : function_(function), parts_(function, body) {
   find_tensors(body);
   look(body, kBlockTeam);
 }
@@ -132,7 +93,7 @@ void KernelFacts::look_at(const ir::Op& op, int outermost) {
   const auto* load = std::get_if<ir::Load>(&op.data);
   if (load != nullptr && load->in_shared) {
     const ir::ValueId root = ir::root_of(function_, load->view);
-    const Tile tile{root, parts_of(load->view)};
+    const Tile tile{root, parts_.of(load->view)};
     const auto [known, first] = tile_of_.try_emplace(load->frag, tile);
     if (!first && known->second.parts != tile.parts) known->second = {root, {}};
     asynchronous_.insert(root);
@@ -169,68 +130,6 @@ bool KernelFacts::is_global(ir::ValueId root) const {
   return view != nullptr && view->space == ir::Space::kGlobal;
 }
 
-std::vector<std::int64_t> KernelFacts::by_warpgroup(const ir::Expr& expr) const {
-  std::vector<ir::VarId> vars;
-  expr.collect_vars(vars);
-  if (vars.empty()) return {expr.evaluate({})};
-  if (vars.size() != 1 || !warpgroups_.contains(vars[0])) return {};
-  const auto count = function_.vars[vars[0]].extent.constant();
-  if (!count) return {};
-  std::vector<std::int64_t> out;
-  std::vector<std::int64_t> values(function_.vars.size());
-  for (std::int64_t i = 0; i < *count; ++i) {
-    values[vars[0].index] = i;
-    out.push_back(expr.evaluate(values));
-  }
-  return out;
-}
-
-Parts KernelFacts::parts_of(ir::ValueId value) const {
-  Parts out;
-  add_rows(out, value);
-  add_elements(out, value);
-  return out;
-}
-
-// Of a view in another shape its elements stand in the same order.
-void KernelFacts::add_elements(Parts& parts, ir::ValueId value) const {
-  const ir::ResolvedView view = ir::resolve_view(function_, value);
-  if (function_.view_type(view.root).space != ir::Space::kShared) return;
-  const std::vector<ir::Expr> strides = ir::root_strides(function_, view.root);
-  const ir::ViewType& type = function_.view_type(value);
-  ir::Expr first = ir::root_offset(function_, view.root);
-  std::int64_t length = 1;
-  for (std::size_t d = 0; d < view.origin.size(); ++d) {
-    const auto stride = strides[d].constant();
-    const auto extent = d < view.dropped ? 1 : type.shape[d - view.dropped].constant();
-    if (!stride || !extent) return;
-    first = first + view.origin[d] * strides[d];
-    length += (*extent - 1) * *stride;
-  }
-  parts.firsts = by_warpgroup(first);
-  parts.length = length;
-}
-
-// By the first dimension whose origin is made of the warpgroup's number.
-void KernelFacts::add_rows(Parts& parts, ir::ValueId value) const {
-  const ir::ResolvedView view = ir::resolve_view(function_, value);
-  if (view.root != ir::root_of(function_, value)) return;
-  const ir::ViewType& type = function_.view_type(value);
-  for (std::size_t d = 0; d < view.origin.size(); ++d) {
-    std::vector<ir::VarId> vars;
-    view.origin[d].collect_vars(vars);
-    if (vars.size() != 1 || !warpgroups_.contains(vars[0])) continue;
-    const auto extent = d < view.dropped ? 1 : type.shape[d - view.dropped].constant();
-    if (!extent) continue;
-    std::vector<std::int64_t> starts = by_warpgroup(view.origin[d]);
-    if (starts.empty()) continue;
-    parts.dimension = d;
-    parts.extent = *extent;
-    parts.starts = std::move(starts);
-    return;
-  }
-}
-
 // What an asynchronous product has in registers, or reads in shared memory instead. Registers that
 // are used at once need no order.
 void KernelFacts::add_operand(Accesses& out, const ir::Touch& touch) const {
@@ -241,7 +140,7 @@ void KernelFacts::add_operand(Accesses& out, const ir::Touch& touch) const {
                  .writes = touch.writes(),
                  .collective = true,
                  .product = true,
-                 .parts = in_place ? tile->second.parts : Parts{}});
+                 .parts = in_place ? tile->second.parts : ir::Parts{}});
 }
 
 void KernelFacts::add_memory(Accesses& out, const ir::Op& op, const ir::Touch& touch) const {
@@ -249,7 +148,7 @@ void KernelFacts::add_memory(Accesses& out, const ir::Op& op, const ir::Touch& t
   const bool shared = function_.view_type(root).space == ir::Space::kShared;
   if (!shared && !is_exchanged(root) && !is_read_back(root)) return;
   Access access;
-  access.parts = parts_of(touch.value);
+  access.parts = parts_.of(touch.value);
   access.root = root;
   access.writes = touch.writes();
   access.commutes = touch.commutes;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/parts.h"
 
 namespace kiln::passes {
 
@@ -35,18 +36,6 @@ constexpr int kBlockTeam = 0;
 
 constexpr std::int64_t kWarpgroup = target::kWarpgroupLanes;
 
-// Where each warpgroup goes in a buffer, when that depends on nothing else: so many rows or columns, and so many elements.
-struct Parts {
-  std::size_t dimension = 0;
-  std::int64_t extent = 0;
-  std::vector<std::int64_t> starts = {};  // by warpgroup; empty: any may go anywhere
-  // From the first element to behind the last one, whatever shape the view has.
-  std::int64_t length = 0;
-  std::vector<std::int64_t> firsts = {};  // one: all go there
-
-  friend bool operator==(const Parts&, const Parts&) = default;
-};
-
 // One access since the last barrier: to a shared buffer, to a tensor that bulk copies and others
 // pass on to each other, or to the registers of a fragment by an asynchronous product.
 struct Access {
@@ -65,7 +54,7 @@ struct Access {
   std::set<ir::ValueId> told = {};
   int team = kBlockTeam;
   int nest = 0;  // which entry of which inner `parallel` it stood in; 0: none
-  Parts parts = {};
+  ir::Parts parts = {};
   std::optional<target::Atomic> commutes = {};  // with those that say the same, see ir::Touch
   bool met = false;                             // the threads of each warpgroup have met since
   bool of_any_block = false;                    // of the cluster, not of the team's own alone
@@ -86,11 +75,6 @@ void unite(Accesses& accesses, const Accesses& more);
 
 // Whether a thread of a barrier must wait between `before` and `now`.
 [[nodiscard]] bool conflict(const Access& before, const Access& now);
-
-// Whether no two warpgroups of the team have the same elements, one `before` and the other `now`; with
-// `itself` no one has any that it had before, either.
-[[nodiscard]] bool are_apart(const Access& before, const Access& now, const Team& team,
-                             bool itself);
 
 class KernelFacts {
  public:
@@ -130,17 +114,12 @@ class KernelFacts {
  private:
   struct Tile {
     ir::ValueId root;  // its buffer
-    Parts parts;
+    ir::Parts parts;
   };
   void find_tensors(ir::RegionId body);
   // `outermost`: the team of the region that stands in no other.
   void look(ir::RegionId region, int outermost);
   void look_at(const ir::Op& op, int outermost);
-  [[nodiscard]] Parts parts_of(ir::ValueId view) const;
-  void add_rows(Parts& parts, ir::ValueId value) const;
-  void add_elements(Parts& parts, ir::ValueId value) const;
-  // Its values by warpgroup, where it depends on nothing else.
-  [[nodiscard]] std::vector<std::int64_t> by_warpgroup(const ir::Expr& expr) const;
   void add_operand(Accesses& out, const ir::Touch& touch) const;
   void add_memory(Accesses& out, const ir::Op& op, const ir::Touch& touch) const;
   void add_all(Accesses& out, const ir::Op& op, bool elected) const;
@@ -154,7 +133,7 @@ class KernelFacts {
   std::set<ir::ValueId> read_back_;             // tensors
   std::set<ir::ValueId> read_by_blocks_;        // buffers
   std::map<ir::ValueId, std::set<int>> users_;  // buffer -> outermost teams
-  std::set<ir::VarId> warpgroups_;              // variables that number them
+  ir::PartsOfViews parts_;
 };
 
 // Issues an instruction that works on after its statement: a warpgroup's product.

@@ -255,8 +255,15 @@ Placer::Meeting Placer::between(const Access& before, const Access& now) const {
   if (before.unawaited) return Meeting::kNone;
   if (before.of_any_block || now.of_any_block) return Meeting::kCluster;
   if (before.met_in_block) return Meeting::kNone;
-  if (before.team != team_ || !are_apart(before, now, team(), false)) return Meeting::kTeam;
-  if (are_apart(before, now, team(), true)) return Meeting::kNone;
+  const auto apart = [&](bool itself) {
+    return before.team == team_ &&
+           ir::are_apart(before.parts, now.parts, team().first, team().threads, itself);
+  };
+  const bool one_unit = team().threads != 0 && team().threads == before.unit;
+  const bool by_same_threads = before.bulk && now.bulk && before.unit == now.unit;
+  if (by_same_threads && before.team == team_ && (one_unit || apart(false))) return Meeting::kNone;
+  if (!apart(false)) return Meeting::kTeam;
+  if (apart(true)) return Meeting::kNone;
   return before.met ? Meeting::kNone : Meeting::kWarpgroup;
 }
 

@@ -287,16 +287,25 @@ namespace {
 class Body {
  public:
   Body(const Sema& sema, ast::StmtId body, const std::vector<std::string>& names)
-      : sema_(sema), span_(sema.ast[body].span), depend_(names.begin(), names.end()) {}
-
-  // Whether the variable chooses a tile, or a part of one.
-  bool chooses() {
-    for (std::size_t known = 0; known != depend_.size();) {
-      known = depend_.size();
-      for (const ast::Stmt& stmt : sema_.ast.stmts) {
-        if (lies_in(stmt.span, span_)) follow(stmt.node);
+      : sema_(sema), span_(sema.ast[body].span), names_(names.begin(), names.end()) {
+    for (const ast::Stmt& stmt : sema_.ast.stmts) {
+      if (lies_in(stmt.span, span_)) collect(stmt);
+    }
+    bool settled = false;
+    while (!settled) {
+      settled = true;
+      for (Given& given : given_) {
+        if (given.depends ||
+            !std::ranges::any_of(given.from, [&](ast::ExprId id) { return mentions(id); }))
+          continue;
+        given.depends = true;
+        settled = false;
       }
     }
+  }
+
+  // Whether the variable chooses a tile, or a part of one.
+  [[nodiscard]] bool chooses() const {
     const bool stores_part = std::ranges::any_of(sema_.ast.stmts, [&](const ast::Stmt& stmt) {
       const auto* store = std::get_if<ast::MmaStoreStmt>(&stmt.node);
       return store != nullptr && lies_in(stmt.span, span_) && mentions(store->part);
@@ -319,48 +328,83 @@ class Body {
   }
 
  private:
-  // Names that are given a value which depends on the variable do so as well.
-  void follow(const ast::StmtNode& node) {
-    if (const auto* assign = std::get_if<ast::AssignStmt>(&node)) {
+  // A name that the body gives a value, where it means that, and what the value is made of.
+  struct Given {
+    std::string name;
+    Span scope;
+    std::vector<ast::ExprId> from;
+    bool depends = false;  // on the variable
+  };
+
+  void collect(const ast::Stmt& stmt) {
+    if (const auto* assign = std::get_if<ast::AssignStmt>(&stmt.node)) {
       const auto* target = sema_.ast.as<ast::NameExpr>(assign->target);
-      if (target != nullptr && mentions(assign->value)) depend_.insert(target->name);
+      if (target != nullptr)
+        given_.push_back({target->name, block_around(stmt.span), {assign->value}});
     }
-    if (const auto* scalars = std::get_if<ast::ScalarDeclStmt>(&node)) {
+    if (const auto* scalars = std::get_if<ast::ScalarDeclStmt>(&stmt.node)) {
       for (const ast::Declarator& item : scalars->declarators) {
-        if (item.init.valid() && mentions(item.init)) depend_.insert(item.name.text);
+        given_.push_back({item.name.text, block_around(stmt.span), {item.init}});
       }
     }
-    if (const auto* tuple = std::get_if<ast::ItupleDeclStmt>(&node)) {
-      if (mentions(tuple->value)) depend_.insert(tuple->name.text);
+    if (const auto* tuple = std::get_if<ast::ItupleDeclStmt>(&stmt.node)) {
+      given_.push_back({tuple->name.text, block_around(stmt.span), {tuple->value}});
     }
-    if (const auto* with = std::get_if<ast::WithStmt>(&node)) {
-      for (const ast::WithItem& item : with->items) bounded(item);
+    if (const auto* shape = std::get_if<ast::MdspanDeclStmt>(&stmt.node)) {
+      given_.push_back({shape->name.text, block_around(stmt.span), {shape->shape}});
     }
-    if (const auto* loop = std::get_if<ast::ForeachStmt>(&node)) {
-      for (const ast::ForeachItem& item : loop->items) iterated(item);
+    if (const auto* with = std::get_if<ast::WithStmt>(&stmt.node)) {
+      for (const ast::WithItem& item : with->items) bounded(item, stmt.span);
+    }
+    if (const auto* loop = std::get_if<ast::ForeachStmt>(&stmt.node)) {
+      for (const ast::ForeachItem& item : loop->items) iterated(item, stmt.span);
     }
   }
 
-  void bounded(const ast::WithItem& item) {
-    if (!mentions(item.bounds)) return;
-    depend_.insert(item.name.text);
-    for (const ast::Name& name : item.elements) depend_.insert(name.text);
+  void bounded(const ast::WithItem& item, Span scope) {
+    given_.push_back({item.name.text, scope, {item.bounds}});
+    for (const ast::Name& name : item.elements) given_.push_back({name.text, scope, {item.bounds}});
   }
 
-  void iterated(const ast::ForeachItem& item) {
-    if (item.declares) return bounded(*item.declares);
-    const bool ranges = mentions(item.low) || mentions(item.high) || mentions(item.step);
-    if (ranges) depend_.insert(item.local.valid() ? item.local.text : item.variable.text);
+  void iterated(const ast::ForeachItem& item, Span scope) {
+    if (item.declares) return bounded(*item.declares, scope);
+    const ast::Name& name = item.local.valid() ? item.local : item.variable;
+    given_.push_back({name.text, scope, {item.low, item.high, item.step}});
   }
 
-  bool mentions(ast::ExprId id) const {
+  // The innermost block of statements that this one stands in.
+  [[nodiscard]] Span block_around(Span inner) const {
+    Span out = span_;
+    for (const ast::Stmt& stmt : sema_.ast.stmts) {
+      const bool block = std::holds_alternative<ast::BlockStmt>(stmt.node);
+      if (block && stmt.span != inner && lies_in(inner, stmt.span) && lies_in(stmt.span, out)) {
+        out = stmt.span;
+      }
+    }
+    return out;
+  }
+
+  // Whether the name there means the loop's variable, or what is computed from it: the innermost place that gives it a value
+  // says so.
+  [[nodiscard]] bool depends(const std::string& name, Span at) const {
+    Span scope = span_;
+    bool found = names_.contains(name);
+    for (const Given& given : given_) {
+      if (given.name != name || !lies_in(at, given.scope) || !lies_in(given.scope, scope)) continue;
+      found = given.scope == scope ? found || given.depends : given.depends;
+      scope = given.scope;
+    }
+    return found;
+  }
+
+  [[nodiscard]] bool mentions(ast::ExprId id) const {
     std::vector<ast::ExprId> open = {id};
     while (!open.empty()) {
       const ast::ExprId next = open.back();
       open.pop_back();
       if (!next.valid()) continue;
       const auto* named = sema_.ast.as<ast::NameExpr>(next);
-      if (named != nullptr && depend_.contains(named->name)) return true;
+      if (named != nullptr && depends(named->name, sema_.ast[next].span)) return true;
       std::ranges::copy(syntax::children(sema_.ast[next].node), std::back_inserter(open));
     }
     return false;
@@ -378,7 +422,8 @@ class Body {
 
   const Sema& sema_;
   Span span_;
-  std::set<std::string> depend_;
+  std::set<std::string> names_;  // of the loop
+  std::vector<Given> given_;
 };
 
 }  // namespace
@@ -408,7 +453,7 @@ bool stores_a_part(const ast::Ast& ast, Span part) {
 bool is_written_out(const Sema& sema, const std::vector<std::string>& names, ast::StmtId body,
                     const LoopValues& values, std::string& obstacle) {
   if (!(sema.has_tile_arrays || sema.stores_parts) || !body.valid()) return false;
-  Body text_of(sema, body, names);
+  const Body text_of(sema, body, names);
   if (!text_of.chooses()) return false;
   const auto lower = values.lower.constant();
   const auto upper = values.upper.constant();

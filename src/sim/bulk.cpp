@@ -214,6 +214,16 @@ bool check_place(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPla
   const Touch touch{machine, warp, lane, buffer};
   const std::int64_t start = start_of(plan, box);
   const std::int64_t end = start + rows_of(plan) * row_bytes(plan);
+  // Of a buffer in panels the bytes behind a panel's last row are the next panel's.
+  const ir::SharedShape& layout = buffer.layout;
+  const std::int64_t last = box.shared_row + rows_of(plan) - 1;
+  if (layout.swizzle != 0 && box.shared_row >= 0 && last >= layout.rows) {
+    report_at(machine, warp, ReportKind::kOutOfBounds,
+              format("a bulk copy of rows {} to {} of `{}`, which has {}", box.shared_row, last,
+                     buffer.name, layout.rows),
+              format("bulk copy by {}", thread_of_block_text(machine, warp, lane)));
+    return false;
+  }
   if (box.shared_row < 0 || box.shared_byte < 0 || start < buffer.offset ||
       end > buffer.offset + buffer.bytes) {
     report_at(machine, warp, ReportKind::kOutOfBounds,
