@@ -94,7 +94,34 @@ bool NeverNegative::atom(const Atom& atom) const {
   return false;
 }
 
+// Whether nothing in it counts, except where only the rest of a division is taken: then it has as many values as a launch gives it.
+bool NeverNegative::is_bounded(const Expr& expr) const {
+  return std::ranges::all_of(expr.terms(), [&](const Term& term) {
+    return std::ranges::all_of(term.atoms, [&](const Atom& each) {
+      if (each.kind == AtomKind::kMod) return is_bounded(*each.right);
+      if (each.kind != AtomKind::kVar) return is_bounded(*each.left) && is_bounded(*each.right);
+      const Var& row = function_.vars[each.var];
+      return row.kind != VarKind::kBound || !row.extent.is(0);
+    });
+  });
+}
+
+// n or n + 1, of a variable n that counts.
+bool NeverNegative::counts(const Expr& expr) const {
+  bool found = false;
+  for (const Term& term : expr.terms()) {
+    if (term.coefficient != 1 || term.atoms.size() > 1) return false;
+    if (term.atoms.empty()) continue;
+    if (found || term.atoms[0].kind != AtomKind::kVar) return false;
+    found = vars_.contains(term.atoms[0].var);
+    if (!found) return false;
+  }
+  return found;
+}
+
 bool NeverNegative::expr(const Expr& expr) const {
+  if (counts(expr)) return true;
+  if (!is_bounded(expr)) return false;
   return !expr.overflowed() && std::ranges::all_of(expr.terms(), [&](const Term& term) {
     return term.coefficient >= 0 &&
            std::ranges::all_of(term.atoms, [&](const Atom& each) { return atom(each); });

@@ -6,8 +6,8 @@ namespace kiln::ir {
 
 namespace {
 
-// Cells that count by one from 0, by one from a parameter, by two, down, from nothing, to the rest of a division, and by what is
-// read from memory; each is bound to a variable.
+// Cells that count by one from 0, by one from a parameter, by two, down, from nothing, by what is read from memory or by that of another
+// cell, that hold random numbers, and that grow by half of themselves; each is bound to a variable. Others are made of the first.
 const Function& counting() {
   static const Module module = parsed(R"(module arch=sm_80 form=tile
 
@@ -25,6 +25,9 @@ func @f(global %x: view<s32, global, [N]>, %s: s32 as s) {
   var larger: bound
   var any: bound
   var copy: bound
+  var random: bound
+  var half: bound
+  var slot: bound
   parallel level=block vars=[b] threads=128 name="f" body={
     %zero = const value=0 : s32
     %step = const value=1 : s32
@@ -37,6 +40,8 @@ func @f(global %x: view<s32, global, [N]>, %s: s32 as s) {
     %c_nothing = alloc : cell<s32>
     %c_any = alloc initial=%zero : cell<s32>
     %c_copy = alloc initial=%zero : cell<s32>
+    %c_random = alloc initial=%step : cell<s32>
+    %c_half = alloc initial=%zero : cell<s32>
     for var=i lower=0 step=1 body={
       %v_one = get cell=%c_one : s32
       bind var=one value=%v_one
@@ -65,6 +70,16 @@ func @f(global %x: view<s32, global, [N]>, %s: s32 as s) {
       %v_any = get cell=%c_any : s32
       bind var=any value=%v_any
       set cell=%c_copy value=%v_any
+      %v_random = get cell=%c_random : s32
+      bind var=random value=%v_random
+      %n_random = index expr=1103515245*random + 12345 : s32
+      set cell=%c_random value=%n_random
+      %v_half = get cell=%c_half : s32
+      bind var=half value=%v_half
+      %n_half = index expr=3*floordiv(half, 2) + 1 : s32
+      set cell=%c_half value=%n_half
+      %n_slot = index expr=8*mod(one, 3) + b : s32
+      bind var=slot value=%n_slot
       %r = read view=%x index=[i] : s32
       set cell=%c_any value=%r
     }
@@ -87,6 +102,7 @@ TEST(NeverNegative, NumbersThatCountByOneFromZero) {
   EXPECT_TRUE(is_never_negative("one"));
   EXPECT_TRUE(is_never_negative("rest"));
   EXPECT_TRUE(is_never_negative("larger"));
+  EXPECT_TRUE(is_never_negative("slot"));
 }
 
 TEST(NeverNegative, OthersMayBe) {
@@ -96,7 +112,11 @@ TEST(NeverNegative, OthersMayBe) {
   EXPECT_FALSE(is_never_negative("any"));
 }
 
-TEST(NeverNegative, NumbersThatLeaveTheirTypeSoonMayBe) { EXPECT_FALSE(is_never_negative("two")); }
+TEST(NeverNegative, NumbersThatLeaveTheirTypeSoonMayBe) {
+  EXPECT_FALSE(is_never_negative("two"));
+  EXPECT_FALSE(is_never_negative("random"));
+  EXPECT_FALSE(is_never_negative("half"));
+}
 
 TEST(NeverNegative, WhatIsMadeOfOneThatMayBeMayBeToo) { EXPECT_FALSE(is_never_negative("copy")); }
 
