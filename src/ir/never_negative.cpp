@@ -1,8 +1,7 @@
 #include "ir/never_negative.h"
 
-#include <algorithm>
-
 #include "ir/effects.h"
+#include "ir/prove.h"
 
 namespace kiln::ir {
 
@@ -70,42 +69,6 @@ bool NeverNegative::binary(const Binary& binary) const {
   return (kind == BinaryKind::kDiv || kind == BinaryKind::kMin) && left && right;
 }
 
-bool NeverNegative::var(VarId var) const {
-  const Var& row = function_.vars[var];
-  switch (row.kind) {
-    case VarKind::kDim:
-    case VarKind::kParallel:
-    case VarKind::kLoop: return true;
-    case VarKind::kBound: return !row.extent.is(0) || vars_.contains(var);
-    case VarKind::kScalar: return false;
-  }
-  return false;
-}
-
-bool NeverNegative::atom(const Atom& atom) const {
-  switch (atom.kind) {
-    case AtomKind::kVar: return var(atom.var);
-    case AtomKind::kMod: return true;
-    case AtomKind::kCDiv:
-    case AtomKind::kFloorDiv: return expr(*atom.left) && expr(*atom.right);
-    case AtomKind::kMin: return expr(*atom.left) && expr(*atom.right);
-    case AtomKind::kMax: return expr(*atom.left) || expr(*atom.right);
-  }
-  return false;
-}
-
-// Whether nothing in it counts, except where only the rest of a division is taken: then it has as many values as a launch gives it.
-bool NeverNegative::is_bounded(const Expr& expr) const {
-  return std::ranges::all_of(expr.terms(), [&](const Term& term) {
-    return std::ranges::all_of(term.atoms, [&](const Atom& each) {
-      if (each.kind == AtomKind::kMod) return is_bounded(*each.right);
-      if (each.kind != AtomKind::kVar) return is_bounded(*each.left) && is_bounded(*each.right);
-      const Var& row = function_.vars[each.var];
-      return row.kind != VarKind::kBound || !row.extent.is(0);
-    });
-  });
-}
-
 // n or n + 1, of a variable n that counts.
 bool NeverNegative::counts(const Expr& expr) const {
   bool found = false;
@@ -119,13 +82,9 @@ bool NeverNegative::counts(const Expr& expr) const {
   return found;
 }
 
+// What else is made of a variable that counts may leave its type.
 bool NeverNegative::expr(const Expr& expr) const {
-  if (counts(expr)) return true;
-  if (!is_bounded(expr)) return false;
-  return !expr.overflowed() && std::ranges::all_of(expr.terms(), [&](const Term& term) {
-    return term.coefficient >= 0 &&
-           std::ranges::all_of(term.atoms, [&](const Atom& each) { return atom(each); });
-  });
+  return counts(expr) || minimum(function_, expr).value_or(-1) >= 0;
 }
 
 }  // namespace kiln::ir

@@ -24,11 +24,8 @@ class NeverNegative {
   [[nodiscard]] bool value(ValueId id) const;
   [[nodiscard]] bool is_a_step(ValueId id) const;
   [[nodiscard]] bool binary(const Binary& binary) const;
-  [[nodiscard]] bool is_bounded(const Expr& expr) const;
   [[nodiscard]] bool counts(const Expr& expr) const;
   [[nodiscard]] bool expr(const Expr& expr) const;
-  [[nodiscard]] bool atom(const Atom& atom) const;
-  [[nodiscard]] bool var(VarId var) const;
 
   const Function& function_;
   std::set<ValueId> cells_;

@@ -28,6 +28,8 @@ func @f(global %x: view<s32, global, [N]>, %s: s32 as s) {
   var random: bound
   var half: bound
   var slot: bound
+  var j: loop < 8
+  var passed: bound
   parallel level=block vars=[b] threads=128 name="f" body={
     %zero = const value=0 : s32
     %step = const value=1 : s32
@@ -80,6 +82,10 @@ func @f(global %x: view<s32, global, [N]>, %s: s32 as s) {
       set cell=%c_half value=%n_half
       %n_slot = index expr=8*mod(one, 3) + b : s32
       bind var=slot value=%n_slot
+      for var=j lower=-3 step=1 body={
+        %ij = index expr=j : s32
+        bind var=passed value=%ij
+      }
       %r = read view=%x index=[i] : s32
       set cell=%c_any value=%r
     }
@@ -110,6 +116,7 @@ TEST(NeverNegative, OthersMayBe) {
   EXPECT_FALSE(is_never_negative("down"));
   EXPECT_FALSE(is_never_negative("nothing"));
   EXPECT_FALSE(is_never_negative("any"));
+  EXPECT_FALSE(is_never_negative("passed"));
 }
 
 TEST(NeverNegative, NumbersThatLeaveTheirTypeSoonMayBe) {

@@ -4,6 +4,7 @@
 
 #include "ir/cuda_text.h"
 #include "ir/effects.h"
+#include "ir/prove.h"
 #include "ir/reflect.h"
 #include "ir/strides.h"
 #include "target/arch.h"
@@ -198,11 +199,8 @@ VarFacts Kernel::facts() const {
               if (shorthand.var == var) return shorthand.never_negative;
             }
             if (var.index >= function.vars.size()) return true;
-            const ir::VarKind kind = function.vars[var].kind;
-            const bool bounded = !function.vars[var].extent.is(0);  // then from 0 on
-            return kind == ir::VarKind::kDim || kind == ir::VarKind::kParallel ||
-                   kind == ir::VarKind::kLoop || (kind == ir::VarKind::kBound && bounded) ||
-                   counters.contains(var);
+            return counters.contains(var) ||
+                   ir::minimum(function, Expr::var(var)).value_or(-1) >= 0;
           },
   };
 }
