@@ -34,9 +34,14 @@ class IndexExpr {
   [[nodiscard]] const std::vector<std::uint32_t>& varying() const { return varying_; }
 
   [[nodiscard]] std::int64_t evaluate(const std::int64_t* vars, std::uint32_t lane) const {
-    std::int64_t sum = constant_;
-    for (const Linear& term : linear_) sum += term.coefficient * vars[term.var * kLanes + lane];
-    return products_.empty() ? sum : sum + evaluate_products(vars, lane);
+    // A sum that leaves 64 bits wraps.
+    auto sum = static_cast<std::uint64_t>(constant_);
+    for (const Linear& term : linear_) {
+      sum += static_cast<std::uint64_t>(term.coefficient) *
+             static_cast<std::uint64_t>(vars[term.var * kLanes + lane]);
+    }
+    if (!products_.empty()) sum += static_cast<std::uint64_t>(evaluate_products(vars, lane));
+    return static_cast<std::int64_t>(sum);
   }
 
  private:
