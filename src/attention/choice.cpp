@@ -1,7 +1,6 @@
 #include "attention/choice.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <span>
 
@@ -24,8 +23,7 @@ struct Row {
   std::optional<bool> masked = {};  // some queries do not see all keys
   bool uneven = false;              // of problems alone whose later queries see more keys
   std::int64_t keys_from = 1;       // so many or more
-  std::int64_t keys_below = std::numeric_limits<std::int64_t>::max();
-  std::int64_t queries_from = 1;  // blocks of a cluster that have none are for nothing
+  std::int64_t queries_from = 1;    // blocks of a cluster that have none are for nothing
   std::string_view defines = {};
   std::int64_t value_depth = 0;  // 0: as depth
 };
@@ -39,22 +37,16 @@ constexpr Row kRows[] = {
     {.depth = 64, .keys_from = 16384, .queries_from = 193, .defines = "CLUSTER=2 CONSUMERS=3"},
     {.depth = 64, .defines = "CONSUMERS=3 TOGETHER=8"},
     {.depth = 96},
-    {.depth = 128, .masked = true},
-    // Wider tiles take less energy, and at the limit of power that is time. There is no room beside them for the next queries,
-    // which counts where items are short.
-    {.depth = 128,
-     .keys_from = 8192,
-     .queries_from = 129,
-     .defines = "AHEAD=1 APART=false CLUSTER=2 TILE=192"},
-    {.depth = 128, .queries_from = 129, .defines = "CLUSTER=2 TURNS=false"},
-    {.depth = 128, .defines = "TURNS=false"},
+    {.depth = 128, .masked = true, .defines = "SPARE=true"},
+    {.depth = 128, .queries_from = 129, .defines = "CLUSTER=2 TURNS=false SPARE=true"},
+    {.depth = 128, .defines = "TURNS=false SPARE=true"},
     {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
     {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
     // Two tiles of keys and of values fit beside one item's queries, and nothing else does.
     // Two blocks that share keys load half of them each; that one of them sees fewer counts for less.
     {.depth = 256,
      .uneven = true,
-     .keys_from = 4096,
+     .keys_from = 8192,
      .queries_from = 129,
      .defines = "AHEAD=1 APART=false CLUSTER=2 TILE=80"},
     {.depth = 256,
@@ -63,9 +55,9 @@ constexpr Row kRows[] = {
      .defines = "AHEAD=1 APART=false TILE=80 FEW=1000"},
     {.depth = 256,
      .masked = true,
-     .keys_from = 4096,
+     .keys_from = 8192,
      .defines = "AHEAD=1 APART=false TILE=80 TOGETHER=2"},
-    {.depth = 256, .masked = true, .defines = "AHEAD=1 APART=false TILE=64 LATE=true TOGETHER=2"},
+    {.depth = 256, .masked = true, .defines = "AHEAD=1 APART=false TILE=64 TOGETHER=2"},
     {.depth = 256, .queries_from = 129, .defines = "AHEAD=1 APART=false TILE=80 CLUSTER=2"},
     {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80"},
 };
@@ -96,25 +88,23 @@ constexpr Row kRowsOfSequences[] = {
     {.depth = 64, .masked = true},
     {.depth = 64, .defines = "CONSUMERS=3 TOGETHER=8"},
     {.depth = 96},
-    {.depth = 128},
+    {.depth = 128, .defines = "SPARE=true"},
     {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
     {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
-    {.depth = 256, .masked = true, .defines = "AHEAD=1 APART=false TILE=64 LATE=true TOGETHER=2"},
-    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80 LATE=true"},
+    {.depth = 256, .masked = true, .defines = "AHEAD=1 APART=false TILE=64 TOGETHER=2"},
+    {.depth = 256, .defines = "AHEAD=1 APART=false TILE=80"},
 };
 
 // Of forward problems whose blocks draw their work, where some of it takes longer; measured on H200. Depths and numbers of
 // keys that are not here are faster as they are.
 constexpr Row kRowsBalanced[] = {
     {.depth = 64, .keys_from = 8192, .defines = "CONSUMERS=3 KEYS_TOGETHER=262144"},
-    {.depth = 64, .keys_from = 2048, .defines = "CONSUMERS=3"},
     {.depth = 64},
     {.depth = 96},
-    {.depth = 128, .keys_from = 4096, .defines = "TURNS=false"},
-    {.depth = 128},
+    {.depth = 128, .keys_from = 4096, .defines = "TURNS=false SPARE=true"},
+    {.depth = 128, .keys_from = 2048, .defines = "SPARE=true"},
     {.depth = 192, .defines = "AHEAD=1 TILE=112", .value_depth = 128},
     {.depth = 192, .defines = "AHEAD=1 APART=false TILE=112"},
-    {.depth = 256, .keys_from = 2048, .keys_below = 4096, .defines = "AHEAD=1 APART=false TILE=80"},
 };
 
 // Of q, k and v of 8 bits; measured on H200.
@@ -159,9 +149,8 @@ const Row* row_among(std::span<const Row> rows, const Problem& problem) {
   const bool masked = problem.causal || problem.left != -1 || problem.right != -1;
   const auto found = std::ranges::find_if(rows, [&](const Row& row) {
     return row.depth == problem.depth && value_depth_of(row) == problem.value_depth &&
-           problem.keys >= row.keys_from && problem.keys < row.keys_below &&
-           problem.queries >= row.queries_from && row.masked.value_or(masked) == masked &&
-           (is_uneven(problem) || !row.uneven);
+           problem.keys >= row.keys_from && problem.queries >= row.queries_from &&
+           row.masked.value_or(masked) == masked && (is_uneven(problem) || !row.uneven);
   });
   return found == rows.end() ? nullptr : &*found;
 }

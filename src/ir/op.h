@@ -587,6 +587,14 @@ struct Scan {
     t({.value = s.frag, .use = Use::kWrites, .beyond = Beyond::kCarries});
   }
 };
+// A bool for each warp of the unit: whether its lanes hold an element of the tile that is not 0. With `parts` the tile's
+// elements tell of sums, and may tell of the parts that lanes have of them instead (see keep_parts).
+struct Vote {
+  ValueId frag;
+  bool parts = false;
+  static void fields(auto& s, auto&& v) { v("frag", s.frag), v("parts", s.parts); }
+  static void touches(const auto& s, auto&& t) { t({.value = s.frag, .beyond = Beyond::kCarries}); }
+};
 // The same elements in other registers: `frag` becomes `source`. Both have one type and shape; once layouts are
 // decided each lane holds in `frag` elements that it holds in `source`, or that its quad does (quad_moves).
 struct Convert {

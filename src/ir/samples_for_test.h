@@ -291,6 +291,10 @@ func @tiles(global %x: view<f32, global, [2, 64]>, global %y: view<f32, global, 
     convert frag=%turned source=%grown
     %halves = alloc name="halves" registers="((32,2),(2,2)):((8,1),(2,4))" : frag<tile, u16, 2x128>
     recast frag=%halves source=%part
+    %flags = alloc name="flags" registers="((32,2),2):((4,1),2)" : frag<tile, s32, 2x64>
+    %one_flag = const value=1 : s32
+    fill frag=%flags value=%one_flag
+    %any = vote frag=%flags : bool
     store frag=%turned view=%y element_run=2
   }
 }

@@ -54,7 +54,9 @@ class Slice {
   }
 
   // An operation that always steers depends on scalars alone: an apply on no element of its tile.
+  // A vote has none: where elements are not computed, it is false.
   void note_operands(const Op& op) {
+    if (op.kind() == OpKind::kVote) return;
     for_each_operand(op, [&](std::string_view, ValueId value) {
       if (!value.valid()) return;
       if (always(op) && !std::holds_alternative<ScalarType>(function_.type(value))) return;

@@ -69,6 +69,8 @@ class Varying::Variation {
     ask_cell(op.cell);
     return false;
   }
+  // Each warp has its own.
+  bool operator()(const Vote&) { return unit_ < Level::kGroup; }
   bool operator()(const Parallel& op) { return op.level > unit_; }
   bool operator()(const For& op) { return ask(op.lower) || ask(op.upper); }
   bool operator()(const Bind& op) { return ask(op.value); }

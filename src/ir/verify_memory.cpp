@@ -537,6 +537,18 @@ void reductions_fit(const Module&, const Function& f, Mistakes& mistakes) {
   });
 }
 
+void votes_fit(const Module&, const Function& f, Mistakes& mistakes) {
+  for_each_op<Vote>(f, [&](const Vote& vote, OpId id) {
+    const FragType* frag = type_as<FragType>(f, vote.frag);
+    if (frag == nullptr || frag->role != Role::kTile || is_sub_byte(frag->dtype)) {
+      complain(mistakes, f, id, "asks no tile that is computed with");
+    }
+    if (!is_scalar_of(f, f.ops[id].result, DType::kBool)) {
+      complain(mistakes, f, id, "gives no bool");
+    }
+  });
+}
+
 void scans_and_conversions_fit(const Module&, const Function& f, Mistakes& mistakes) {
   const auto check = [&](ValueId to, ValueId from, OpId id) {
     const FragType* frag = type_as<FragType>(f, to);
@@ -623,6 +635,7 @@ constexpr Rule kMemoryRules[] = {
     {"stores-fit", Form::kTile, stores_fit},
     {"scales-fit", Form::kTile, scales_fit},
     {"reductions-fit", Form::kTile, reductions_fit},
+    {"votes-fit", Form::kTile, votes_fit},
     {"scans-and-conversions-fit", Form::kTile, scans_and_conversions_fit},
     {"recasts-fit", Form::kTile, recasts_fit},
     {"mma-roles-agree", Form::kTile, mma_roles_agree},

@@ -109,7 +109,7 @@ void padded_tiles_are_minded(const Module&, const Function& f, Mistakes& mistake
 // Whether both tiles of an operation have registers that can be asked.
 bool have_registers(const Function& f, std::array<ValueId, 2> tiles, OpId id, Mistakes& mistakes) {
   for (const ValueId tile : tiles) {
-    const auto* alloc = f.def_as<Alloc>(tile);
+    const auto* alloc = tile.valid() ? f.def_as<Alloc>(tile) : nullptr;
     if (alloc == nullptr || (alloc->atom == nullptr && !alloc->registers.valid())) {
       complain(mistakes, f, id, "tiles without registers");
       return false;
@@ -124,9 +124,9 @@ bool have_registers(const Function& f, std::array<ValueId, 2> tiles, OpId id, Mi
 // A scan goes along lines that its warp holds, by the same registers in both of its tiles.
 void scans_are_lined_up(const Module&, const Function& f, Mistakes& mistakes) {
   for_each_op<Scan>(f, [&](const Scan& scan, OpId id) {
+    if (!have_registers(f, {scan.frag, scan.source}, id, mistakes)) return;
     const auto* to = f.def_as<Alloc>(scan.frag);
     const auto* from = f.def_as<Alloc>(scan.source);
-    if (!have_registers(f, {scan.frag, scan.source}, id, mistakes)) return;
     const target::Fragment source = tile_registers(f, scan.source).map;
     const bool alike =
         source.tv == tile_registers(f, scan.frag).map.tv && from->padded == to->padded;

@@ -84,6 +84,8 @@ constexpr Edit kEdits[] = {
     {"scans-and-conversions-fit", kTiles, "scan frag=%grown", "scan frag=%sum"},
     {"scans-and-conversions-fit", kTiles, "scan frag=%grown source=%part",
      "scan frag=%grown source=%part dimension=2"},
+    {"votes-fit", kTiles, "vote frag=%flags : bool", "vote frag=%flags : s32"},
+    {"votes-fit", kTiles, "vote frag=%flags", "vote frag=%shared"},
     {"registers-make-the-tile", kTiles, "name=\"grown\" registers=\"((32,2),2):((4,1),2)\"",
      "name=\"grown\" registers=\"((32,2),1):((4,1),2)\""},
     {"registers-make-the-tile", kTiles, "name=\"grown\" registers=\"((32,2),2):((4,1),2)\"",

@@ -30,6 +30,8 @@ enum class Role : std::uint8_t {
 struct Join {
   ir::ValueId row;
   ir::OpId reduce;
+  std::vector<ir::OpId> asks =
+      {};  // `apply frag=%flags { flags = l_sum > 5 ? 1 : 0 }`, for votes that take parts
 };
 using Joins = std::map<ir::OpId, Join>;
 
@@ -68,7 +70,7 @@ struct Body {
       const ir::OpKind kind = function.ops[id].kind();
       return kind == ir::OpKind::kElement || kind == ir::OpKind::kSetElement ||
              kind == ir::OpKind::kBinary || kind == ir::OpKind::kUnary ||
-             kind == ir::OpKind::kCast || kind == ir::OpKind::kConst;
+             kind == ir::OpKind::kCast || kind == ir::OpKind::kConst || kind == ir::OpKind::kChoose;
     });
   }
 
@@ -85,9 +87,27 @@ bool has_extents(const ir::FragType& a, const ir::FragType& b) {
   return a.rows == b.rows && a.cols == b.cols;
 }
 
+using UsesOfTiles = std::map<ir::ValueId, std::vector<ir::OpId>>;
+
+// The operation, if it makes flags of the sum's elements for votes that take parts as well.
+bool is_ask(const ir::Function& function, ir::OpId id, ir::ValueId sum, const UsesOfTiles& uses) {
+  const auto* apply = std::get_if<ir::Apply>(&function.ops[id].data);
+  if (apply == nullptr || apply->frag == sum) return false;
+  const Body body(function, *apply, apply->frag);
+  const bool plain = body.straight && body.sets_tile == 1 && body.sets_others == 0 &&
+                     body.reads == 0 && body.knows_no_place();
+  if (!plain || !has_extents(function.frag_type(apply->frag), function.frag_type(sum)))
+    return false;
+  for (const ir::OpId use : uses.at(apply->frag)) {
+    const auto* vote = std::get_if<ir::Vote>(&function.ops[use].data);
+    const bool empties = function.ops[use].kind() == ir::OpKind::kFill;
+    if (use != id && !empties && (vote == nullptr || !vote->parts)) return false;
+  }
+  return true;
+}
+
 // The sum that the apply adds a made one to.
-std::optional<Join> join_of(const ir::Function& function, ir::OpId id,
-                            const std::map<ir::ValueId, std::vector<ir::OpId>>& uses) {
+std::optional<Join> join_of(const ir::Function& function, ir::OpId id, const UsesOfTiles& uses) {
   const auto* apply = std::get_if<ir::Apply>(&function.ops[id].data);
   if (apply == nullptr) return std::nullopt;
   const Body body(function, *apply, apply->frag);
@@ -100,14 +120,20 @@ std::optional<Join> join_of(const ir::Function& function, ir::OpId id,
   const ir::ValueId made = body.element_of(swapped ? sum->left : sum->right);
   if (!made.valid() || made == apply->frag) return std::nullopt;
   const auto all = uses.find(made);
-  if (all == uses.end() || all->second.size() != 2) return std::nullopt;
+  if (all == uses.end()) return std::nullopt;
+  Join out{apply->frag, {}};
   for (const ir::OpId use : all->second) {
     const auto* reduce = std::get_if<ir::Reduce>(&function.ops[use].data);
-    if (reduce == nullptr || reduce->frag != made) continue;
-    if (reduce->kind != ir::ReduceKind::kSum || reduce->parts != 1) return std::nullopt;
-    return Join{apply->frag, use};
+    if (reduce != nullptr && reduce->frag == made && !out.reduce.valid()) {
+      if (reduce->kind != ir::ReduceKind::kSum || reduce->parts != 1) return std::nullopt;
+      out.reduce = use;
+    } else if (use != id) {
+      if (!is_ask(function, use, made, uses)) return std::nullopt;
+      out.asks.push_back(use);
+    }
   }
-  return std::nullopt;
+  if (!out.reduce.valid()) return std::nullopt;
+  return out;
 }
 
 // One sum, and what becomes of everything that touches it.
@@ -153,6 +179,11 @@ class Keeper {
     if (target::lanes_along(source, dimension_).empty()) return false;
     if (function_.frag_type(reduce.frag).dtype != function_.frag_type(row_).dtype) return false;
     if (ir::tile_registers(function_, reduce.frag).map.tv != row.tv) return false;
+    for (const ir::OpId ask : join.asks) {
+      const ir::ValueId flags = std::get<ir::Apply>(function_.ops[ask].data).frag;
+      const auto* alloc = function_.def_as<ir::Alloc>(flags);
+      if (alloc == nullptr || !alloc->registers.valid() || !alloc->padded.empty()) return false;
+    }
     const target::Fragment apart = target::reduced_by_lane(source, dimension_);
     if (target::values_beside(row, apart).empty()) return false;
     if (map_ && map_->tv != apart.tv) return false;
@@ -160,15 +191,22 @@ class Keeper {
     return true;
   }
 
+  // In a trip, perhaps on one way of several; what reads it on one of these does not do so each time.
   [[nodiscard]] bool only_adds(ir::RegionId loop) {
     bool adds = false;
     bool reads = false;
     for (const ir::OpId id : function_.regions[loop].ops) {
       const Role role = role_of(id);
-      adds = adds || role == Role::kAdds;
+      adds = adds || role == Role::kAdds || adds_on_a_way(id);
       reads = reads || role == Role::kReads;
     }
     return adds && !reads;
+  }
+  [[nodiscard]] bool adds_on_a_way(ir::OpId id) {
+    const auto* branch = std::get_if<ir::If>(&function_.ops[id].data);
+    if (branch == nullptr) return false;
+    return std::ranges::any_of(ir::regions_of(function_.ops[id]),
+                               [&](ir::RegionId way) { return contains_add(way); });
   }
 
   [[nodiscard]] bool contains_add(ir::RegionId region) {
@@ -323,6 +361,18 @@ class Keeper {
     auto& alloc = std::get<ir::Alloc>(function_.ops[function_.values[reduce.frag].def].data);
     alloc.registers = map_->tv;
     turn(id);
+    for (const ir::OpId ask : joins_.at(id).asks) ask_apart(ask);
+  }
+
+  // Of parts, whose elements are more.
+  void ask_apart(ir::OpId id) {
+    auto& apply = std::get<ir::Apply>(function_.ops[id].data);
+    ir::FragType type = parts_type_;
+    type.dtype = function_.frag_type(apply.frag).dtype;
+    function_.values[apply.frag].type = type;
+    std::get<ir::Alloc>(function_.ops[function_.values[apply.frag].def].data).registers = map_->tv;
+    apply.row = var("row", parts_type_.rows);
+    apply.col = var("col", parts_type_.cols);
   }
 
   ir::OpId scale_apart(ir::OpId id) {
@@ -411,7 +461,7 @@ class Keeper {
 };
 
 Joins joins_in(const ir::Function& function, ir::RegionId body) {
-  std::map<ir::ValueId, std::vector<ir::OpId>> uses;
+  UsesOfTiles uses;
   ir::walk(function, body, [&](ir::OpId id) {
     const ir::Op& op = function.ops[id];
     // An apply is one use of each tile whose elements it has.

@@ -9,6 +9,9 @@
 //   reduce frag=%l_met source=%l_apart kind=sum;  apply frag=%l { l = l + l_met };  fill frag=%l_apart
 //   read %l
 //
+// Where a vote asks sums that are made for such a sum (`l += fresh; if (__any(fresh > 5)) ..`), and the program lets it, lanes
+// vote about their parts.
+//
 // What scales the sum scales the parts as well, and what sets it anew sets them to zero. Of a scale that is infinite an
 // empty part makes a NaN, as of a sum that is zero.
 //

@@ -170,6 +170,7 @@ void Machine::run_op(ir::OpId id, Frame& frame) {
       if (const auto* atomic = std::get_if<ir::Atomic>(&op.data)) {
         return run(*atomic, op.result, frame);
       }
+      if (const auto* vote = std::get_if<ir::Vote>(&op.data)) return run(*vote, op.result, frame);
       return run_scalar(op, frame);
     case ir::Sort::kPure: return run_scalar(op, frame);
     case ir::Sort::kMove: return run_move(id, frame);

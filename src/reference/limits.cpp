@@ -27,7 +27,7 @@ constexpr ir::OpKind kQuiet[] = {
     ir::OpKind::kIndex, ir::OpKind::kUnary,    ir::OpKind::kFma,      ir::OpKind::kBinary,
     ir::OpKind::kCast,  ir::OpKind::kChoose,   ir::OpKind::kElement,  ir::OpKind::kGet,
     ir::OpKind::kSet,   ir::OpKind::kWrite,    ir::OpKind::kAtomic,   ir::OpKind::kAssert,
-    ir::OpKind::kAlloc, ir::OpKind::kPrint};
+    ir::OpKind::kAlloc, ir::OpKind::kPrint,    ir::OpKind::kVote};
 
 }  // namespace
 

@@ -311,6 +311,7 @@ class Machine {
   void run(const ir::Apply& op, const Frame& frame);
   void run(const ir::Reduce& op, Frame& frame);
   void run(const ir::Scan& op, Frame& frame);
+  void run(const ir::Vote& op, ir::ValueId result, Frame& frame);
   void run(const ir::Convert& op, Frame& frame);
   void run(const ir::Recast& op, Frame& frame);
   // The numbers of the source's rows (columns), one after the other: `act(target slot, line,

@@ -410,6 +410,9 @@ Number fused(DType dtype, const Number& a, const Number& b, const Number& c) {
       std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error;
   const bool finite = std::isfinite(product) && std::isfinite(error);
   if (finite && std::isinf(c.value) && c.error == 0) return c;
+  if (stays_infinite(BinaryKind::kMul, product, a, b)) {
+    return floating(BinaryKind::kAdd, dtype, {product, 0}, c);
+  }
   if (error == 0 && c.error == 0) {
     return {ir::fused(dtype, a.value, b.value, c.value), 0};
   }

@@ -155,5 +155,18 @@ TEST(Fused, IsRoundedOnce) {
   EXPECT_LT(open.error, 1.7501);
 }
 
+TEST(Fused, InfinityIsExactWhateverTheOthersErrors) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Number masked = fused(DType::kF32, {-kInfinity, 0}, {2, 0.5}, {7, 0.25});
+  EXPECT_EQ(masked.value, -kInfinity);
+  EXPECT_EQ(masked.error, 0);
+  const Number less = fused(DType::kF32, {3, 0.5}, {2, 0.5}, {kInfinity, 0});
+  EXPECT_EQ(less.value, kInfinity);
+  EXPECT_EQ(less.error, 0);
+  EXPECT_TRUE(std::isnan(fused(DType::kF32, {-kInfinity, 0}, {2, 0.5}, {kInfinity, 0}).value));
+  // Of a factor that may be 0, or below it, nobody knows what it makes of infinity.
+  EXPECT_EQ(fused(DType::kF32, {-kInfinity, 0}, {2, 2.5}, {7, 0}).error, kUnbounded);
+}
+
 }  // namespace
 }  // namespace kiln::reference

@@ -232,6 +232,33 @@ void Machine::run(const ir::Scan& op, Frame& frame) {
       });
 }
 
+// All of a unit's rows are asked, and whole sums: a program is right whichever of its warps say yes, and of a number that is
+// not known exactly either answer will do.
+void Machine::run(const ir::Vote& op, ir::ValueId result, Frame& frame) {
+  const Fragments& tile = fragments_[op.frag.index];
+  std::vector<Number>& slots = scalars_[result.index];
+  slots.assign(frame.count(), unknown());
+  const auto elements = static_cast<std::size_t>(tile.type.rows * tile.type.cols);
+  std::vector<std::optional<Number>> votes(tile.slots.size());
+  for (std::size_t i = 0; i < frame.count(); ++i) {
+    if (frame.active[i] == 0 || tile.slots.empty()) continue;
+    const std::size_t slot = slots_of(tile.slots.size(), i, frame.count()).first;
+    std::optional<Number>& vote = votes[slot];
+    if (!vote) {
+      vote = Number{0, 0};
+      for (std::size_t at = 0; at < elements && vote->value == 0; ++at) {
+        const Number number = tile.get(tile.slots[slot], at);
+        if (number.error == kUnbounded) {
+          vote = unknown();
+        } else if (number.value != 0) {
+          vote = Number{1, 0};
+        }
+      }
+    }
+    slots[i] = *vote;
+  }
+}
+
 void Machine::run(const ir::Convert& op, Frame& frame) {
   Fragments& to = fragments_[op.frag.index];
   Fragments& from = fragments_[op.source.index];

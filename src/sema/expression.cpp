@@ -24,7 +24,8 @@ std::string describe(const Operand& operand, const ir::Function& function) {
     case Operand::Kind::kError: return "an error";
     case Operand::Kind::kInt: return operand.dtype == DType::kBool ? "a bool" : "an integer";
     case Operand::Kind::kFloat: return format("an {} number", name(operand.dtype));
-    case Operand::Kind::kScalar: return format("an {} value", name(operand.dtype));
+    case Operand::Kind::kScalar:
+      return operand.dtype == DType::kBool ? "a bool" : format("an {} value", name(operand.dtype));
     case Operand::Kind::kTuple: return format("a tuple of {}", operand.elements.size());
     case Operand::Kind::kShape: return format("a shape of {} dimensions", operand.elements.size());
     case Operand::Kind::kView:
@@ -451,6 +452,7 @@ Operand Evaluator::call(const ast::CallExpr& e) const {
   const bool of_tiles =
       e.builtin >= ast::Builtin::kReduceMax && e.builtin <= ast::Builtin::kTileIndex;
   if (of_tiles) return misplaced();
+  if (e.builtin == ast::Builtin::kAny) return vote_of_warp(sema, e, span);
   if (ast::is_atomic(e.builtin)) return call_atomic(sema, e, span);
   const bool is_extremum = e.builtin == ast::Builtin::kMax || e.builtin == ast::Builtin::kMin;
   if (is_extremum) {

@@ -96,8 +96,7 @@ void add_part(Sema& sema, ir::ValueId frag, const Operand& addend, Span span) {
   if (const auto converted = convert(sema, value, dtype)) {
     emit(sema, ir::SetElement{parts, *converted}, span);
   }
-  sema.sums.open.insert_or_assign(frag, span);
-  sema.sums.settled.insert(frag);
+  note_parts(sema, frag, span);
 }
 
 void join_parts(Sema& sema, const OpenApply& apply, Span span) {
@@ -151,6 +150,11 @@ bool check_joined(Sema& sema, ir::ValueId frag, Span span) {
       .emit();
   note_set(sema, frag);
   return false;
+}
+
+void note_parts(Sema& sema, ir::ValueId frag, Span span) {
+  sema.sums.open.insert_or_assign(frag, span);
+  sema.sums.settled.insert(frag);
 }
 
 void note_set(Sema& sema, ir::ValueId frag) {

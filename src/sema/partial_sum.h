@@ -21,6 +21,8 @@ void join_parts(Sema& sema, const OpenApply& apply, Span span);
 
 // The tile is read: false after a report if it is open.
 bool check_joined(Sema& sema, ir::ValueId frag, Span span);
+// Each lane has a part of it from here on.
+void note_parts(Sema& sema, ir::ValueId frag, Span span);
 // All of it is set.
 void note_set(Sema& sema, ir::ValueId frag);
 

@@ -48,8 +48,8 @@ bool is_elementwise(const ast::ExprNode& node) {
 class TileExpression {
  public:
   // `name` is that of the tile which the whole expression gives.
-  TileExpression(Sema& sema, ast::ExprId expr, std::string name)
-      : sema_(sema), expr_(expr), name_(std::move(name)) {}
+  TileExpression(Sema& sema, ast::ExprId expr, std::string name, PartsIn parts = PartsIn::kNowhere)
+      : sema_(sema), expr_(expr), name_(std::move(name)), parts_(parts) {}
 
   // Computes what is not elementwise, and finds the shape. False after a report.
   bool prepare() {
@@ -57,6 +57,8 @@ class TileExpression {
     return !failed_;
   }
   [[nodiscard]] Shape shape() const { return shape_; }
+  // Whether it reads sums that are not put together.
+  [[nodiscard]] bool has_parts() const { return has_parts_; }
 
   // The tile that is set, named: its old elements are not read.
   bool prepare_target() {
@@ -110,12 +112,32 @@ class TileExpression {
       failed_ = true;
       return;
     }
-    if (!usable(frag, tile, span) || (is_read_ && !check_joined(sema_, frag, span))) {
+    if (!usable(frag, tile, span) || (is_read_ && !may_read(frag, id, span))) {
       failed_ = true;
       return;
     }
     sema_.tile_parts.insert_or_assign(id, frag);
     join(sema_.function.frag_type(frag), span);
+  }
+
+  // Of sums that are not put together.
+  bool may_read(ir::ValueId frag, ast::ExprId id, Span span) {
+    if (!may_be_parts(id) || !sema_.sums.open.contains(frag)) {
+      return check_joined(sema_, frag, span);
+    }
+    has_parts_ = true;
+    return true;
+  }
+  [[nodiscard]] bool may_be_parts(ast::ExprId id) const {
+    return parts_ == PartsIn::kAnywhere || (parts_ == PartsIn::kWhole && id == expr_);
+  }
+  void report_part(const ast::CallExpr& call, ast::ExprId id) {
+    const std::string_view text = sema_.sources.text(sema_.ast[id].span);
+    const std::string_view operand = sema_.sources.text(sema_.ast[call.args[0]].span);
+    (void)sema_.diags.report<diag::PartialSumRead>(sema_.ast[id].span, text)
+        .help("take the whole sums, `__reduce_sum({}, ..)`, or give the parts a name of their own",
+              operand)
+        .emit();
   }
 
   bool usable(ir::ValueId frag, Tile& tile, Span span) {
@@ -176,6 +198,8 @@ class TileExpression {
 
   ast::ExprId expr_;
   std::string name_;
+  PartsIn parts_;
+  bool has_parts_ = false;
   Shape shape_;
   Span largest_;
   bool is_read_ = true;
@@ -314,6 +338,7 @@ constexpr Reduction kReductions[] = {
     {ast::Builtin::kReduceMax, ir::ReduceKind::kMax, false},
     {ast::Builtin::kReduceMin, ir::ReduceKind::kMin, false},
     {ast::Builtin::kReduceSum, ir::ReduceKind::kSum, false},
+    {ast::Builtin::kPartialSum, ir::ReduceKind::kSum, false},
     {ast::Builtin::kReduceProduct, ir::ReduceKind::kProduct, false},
     {ast::Builtin::kReduceAny, ir::ReduceKind::kMax, true},
     {ast::Builtin::kReduceAll, ir::ReduceKind::kMin, true},
@@ -367,9 +392,6 @@ std::optional<ir::ValueId> TileExpression::reduced(const ast::CallExpr& call, ir
 // where the expression is true and 0 elsewhere.
 std::optional<ir::ValueId> apply_expression(Sema& sema, ast::ExprId expr, ir::ValueId frag,
                                             const ast::AssignStmt* update, bool flags = false);
-// The truth of the expression's elements: a tile of 0 and 1. Nothing after a report.
-std::optional<ir::ValueId> evaluate_flags(Sema& sema, ast::ExprId expr);
-
 void TileExpression::called(const ast::CallExpr& call, ast::ExprId id) {
   const auto dimension = evaluate_constant(sema_, call.args[1], "the dimension");
   if (dimension && *dimension != 0 && *dimension != 1) {
@@ -381,14 +403,27 @@ void TileExpression::called(const ast::CallExpr& call, ast::ExprId id) {
   if (failed_) return;
   const Reduction* row = reduction_of(call.builtin);
   const bool of_bools = row != nullptr && row->of_bools;
-  const auto source =
-      of_bools ? evaluate_flags(sema_, call.args[0]) : evaluate_tile(sema_, call.args[0], "part");
+  std::optional<ir::ValueId> source;
+  if (of_bools) {
+    const auto flags = evaluate_flags(sema_, call.args[0], PartsIn::kNowhere);
+    if (flags) source = flags->tile;
+  } else {
+    source = evaluate_tile(sema_, call.args[0], "part");
+  }
   if (!source) {
     failed_ = true;
     return;
   }
   if (call.builtin != ast::Builtin::kTileIndex) {
-    return part(id, reduced(call, *source, static_cast<int>(*dimension), id));
+    const auto made = reduced(call, *source, static_cast<int>(*dimension), id);
+    if (call.builtin == ast::Builtin::kPartialSum) {
+      note_parts(sema_, *made, sema_.ast[id].span);
+      const bool fine = may_be_parts(id);
+      if (!fine) report_part(call, id);
+      failed_ = !fine;
+      has_parts_ = fine;
+    }
+    return part(id, made);
   }
   sema_.tile_indices[id] = static_cast<int>(*dimension);
   const ir::FragType& type = sema_.function.frag_type(*source);
@@ -498,7 +533,8 @@ bool is_placed(Sema& sema, Span span) { return check_place(sema, span, Where::kU
 void set_tile(Sema& sema, ir::ValueId frag, ast::ExprId expr, const ast::AssignStmt* update,
               Span target_span) {
   PartsKept kept(sema);
-  TileExpression expression(sema, expr, "");
+  const bool adds = update != nullptr && update->op == ast::AssignOp::kAdd;
+  TileExpression expression(sema, expr, "", adds ? PartsIn::kWhole : PartsIn::kNowhere);
   if (!expression.prepare()) return;
   const ir::FragType type = sema.function.frag_type(frag);
   const Shape shape = expression.shape();
@@ -516,15 +552,18 @@ void set_tile(Sema& sema, ir::ValueId frag, ast::ExprId expr, const ast::AssignS
     return;
   }
   (void)apply_expression(sema, expr, frag, update);
+  if (expression.has_parts()) note_parts(sema, frag, sema.ast[expr].span);
 }
 
-std::optional<ir::ValueId> evaluate_flags(Sema& sema, ast::ExprId expr) {
-  PartsKept kept(sema);
-  TileExpression expression(sema, expr, "");
-  if (!expression.prepare()) return std::nullopt;
-  const ir::ValueId frag =
-      new_tile(sema, "flags", DType::kS32, expression.shape(), sema.ast[expr].span);
-  return apply_expression(sema, expr, frag, nullptr, true);
+// Whether it is added to as to a sum that is not put together: parts to parts.
+bool adds_parts(const Sema& sema, const ast::AssignStmt& stmt) {
+  if (stmt.op != ast::AssignOp::kAdd) return false;
+  const auto* call = sema.ast.as<ast::CallExpr>(stmt.value);
+  if (call != nullptr) return call->builtin == ast::Builtin::kPartialSum;
+  const auto* named = sema.ast.as<ast::NameExpr>(stmt.value);
+  const Symbol* symbol = named == nullptr ? nullptr : sema.scopes.find(named->name);
+  return symbol != nullptr && is_tile_name(sema, stmt.value) &&
+         sema.sums.open.contains(symbol->operand.id);
 }
 
 void declare_tile(Sema& sema, const ast::Name& name, std::optional<ir::ValueId> frag) {
@@ -540,6 +579,20 @@ void declare_tile(Sema& sema, const ast::Name& name, std::optional<ir::ValueId> 
 
 }  // namespace
 
+std::optional<Flags> evaluate_flags(Sema& sema, ast::ExprId expr, PartsIn parts, bool empties) {
+  PartsKept kept(sema);
+  const Span span = sema.ast[expr].span;
+  TileExpression expression(sema, expr, "", parts);
+  if (!expression.prepare()) return std::nullopt;
+  const ir::ValueId frag = new_tile(sema, "flags", DType::kS32, expression.shape(), span);
+  if (empties) {
+    const auto none = emit_value(sema, ir::Const{0}, span, ir::ScalarType{DType::kS32});
+    emit(sema, ir::Fill{frag, none}, span);
+  }
+  if (!apply_expression(sema, expr, frag, nullptr, true)) return std::nullopt;
+  return Flags{frag, expression.has_parts()};
+}
+
 bool is_tile_expression(const Sema& sema, ast::ExprId expr) {
   if (!expr.valid()) return false;
   const ast::ExprNode& node = sema.ast[expr].node;
@@ -549,6 +602,7 @@ bool is_tile_expression(const Sema& sema, ast::ExprId expr) {
     return true;
   }
   const auto* call = std::get_if<ast::CallExpr>(&node);
+  if (call != nullptr && call->builtin == ast::Builtin::kAny) return false;  // a bool
   if (call != nullptr && is_tile_builtin(call->builtin)) return true;
   if (const auto* function = std::get_if<ast::FunctionCallExpr>(&node)) {
     return gives_tile(sema, *function) || is_elementwise_call(sema, *function);
@@ -560,7 +614,8 @@ bool is_tile_expression(const Sema& sema, ast::ExprId expr) {
   return false;
 }
 
-std::optional<ir::ValueId> evaluate_tile(Sema& sema, ast::ExprId expr, const std::string& name) {
+std::optional<ir::ValueId> evaluate_tile(Sema& sema, ast::ExprId expr, const std::string& name,
+                                         PartsIn parts) {
   const Span span = sema.ast[expr].span;
   if (!is_placed(sema, span)) return std::nullopt;
   if (!is_tile_expression(sema, expr)) {
@@ -575,7 +630,7 @@ std::optional<ir::ValueId> evaluate_tile(Sema& sema, ast::ExprId expr, const std
     return std::nullopt;
   }
   PartsKept kept(sema);
-  TileExpression expression(sema, expr, name);
+  TileExpression expression(sema, expr, name, parts);
   if (!expression.prepare()) return std::nullopt;
   if (const auto whole = expression.whole()) return whole;
   const ir::ValueId frag = new_tile(sema, name, DType::kF32, expression.shape(), span);
@@ -603,7 +658,9 @@ std::optional<Operand> tile_element(Sema& sema, ast::ExprId id, Span span) {
 // A second name for a tile is a tile of its own, and so is one of another type.
 void declare_tile_value(Sema& sema, const ast::Name& name, ast::ExprId value, Span span,
                         std::optional<DType> dtype) {
-  auto frag = evaluate_tile(sema, value, name.text);
+  // A name for parts is no copy of them.
+  const bool copies = dtype || is_tile_name(sema, value);
+  auto frag = evaluate_tile(sema, value, name.text, copies ? PartsIn::kNowhere : PartsIn::kWhole);
   if (!frag) return declare_tile(sema, name, frag);
   const ir::FragType type = sema.function.frag_type(*frag);
   const bool retyped = dtype && *dtype != type.dtype;
@@ -639,7 +696,7 @@ void assign_tile(Sema& sema, const ast::AssignStmt& stmt, Span span) {
   PartsKept kept(sema);
   TileExpression self(sema, stmt.target, "");
   const bool scales = stmt.op == ast::AssignOp::kMultiply || stmt.op == ast::AssignOp::kDivide;
-  const bool reads = stmt.op != ast::AssignOp::kSet && !scales;
+  const bool reads = stmt.op != ast::AssignOp::kSet && !scales && !adds_parts(sema, stmt);
   if (reads ? !self.prepare() : !self.prepare_target()) return;
   set_tile(sema, frag, stmt.value, &stmt, target_span);
   if (stmt.op == ast::AssignOp::kSet) note_set(sema, frag);
@@ -705,96 +762,6 @@ void analyse(Sema& sema, const ast::FragDeclStmt& stmt, ast::StmtId id) {
       declare(sema, item.name, {});
     }
   }
-}
-
-void analyse(Sema& sema, const ast::FragStoreStmt& stmt, ast::StmtId id) {
-  const Span span = sema.ast[id].span;
-  if (!is_placed(sema, stmt.word_span)) return;
-  const auto frag = evaluate_tile(sema, stmt.value, "stored");
-  if (!frag) return;
-  store_tile(
-      sema, *frag,
-      {.target = stmt.target, .tile_span = sema.ast[stmt.value].span, .word_span = stmt.word_span},
-      span);
-}
-
-namespace {
-
-struct TilePair {
-  ir::ValueId target;
-  ir::ValueId source;
-};
-
-// The tiles that a statement writes and reads; nothing after a report.
-std::optional<TilePair> find_tiles(Sema& sema, const ast::FragRef& target,
-                                   const ast::FragRef& source, Span span) {
-  TilePair out;
-  Tile* to = find_tile(sema, target, true, out.target);
-  Tile* from = find_tile(sema, source, true, out.source);
-  if (!is_placed(sema, span) || to == nullptr || from == nullptr) return std::nullopt;
-  from->stored = true;
-  if (!check_same_unit(sema, *to, target.span) || !check_same_unit(sema, *from, source.span)) {
-    return std::nullopt;
-  }
-  if (!check_joined(sema, out.source, source.span)) return std::nullopt;
-  note_set(sema, out.target);
-  return out;
-}
-
-}  // namespace
-
-void analyse(Sema& sema, const ast::ReduceStmt& stmt, ast::StmtId id) {
-  const Span span = sema.ast[id].span;
-  const auto tiles = find_tiles(sema, stmt.target, stmt.source, span);
-  if (!tiles) return;
-  const auto [target, source] = *tiles;
-  const Tile* to = &sema.tiles.at(target);
-  const ir::FragType& type = sema.function.frag_type(source);
-  const ir::FragType& rows = sema.function.frag_type(target);
-  if (rows.rows != type.rows || rows.cols != 1) {
-    (void)sema.diags
-        .report<diag::TileAssigned>(stmt.target.span, to->name, rows.rows, rows.cols, type.rows, 1)
-        .label(stmt.source.span, "{}x{}", type.rows, type.cols)
-        .help("declare it `frag {} [{}] {}`", name(type.dtype), type.rows, to->name)
-        .emit();
-    return;
-  }
-  const auto kind = stmt.op == ast::ReduceOp::kMax ? ir::ReduceKind::kMax : ir::ReduceKind::kSum;
-  const DType wanted = reduced_type(kind, type.dtype);
-  if (rows.dtype != wanted) {
-    return refuse(sema, stmt.target.span,
-                  format("a reduction of {} into a tile of {} instead of {}", name(type.dtype),
-                         name(rows.dtype), name(wanted)));
-  }
-  emit(sema, ir::Reduce{.frag = target, .source = source, .kind = kind}, span);
-}
-
-void analyse(Sema& sema, const ast::FragCopyStmt& stmt, ast::StmtId id) {
-  const Span span = sema.ast[id].span;
-  const auto tiles = find_tiles(sema, stmt.target, stmt.source, span);
-  if (!tiles) return;
-  const auto [target, source] = *tiles;
-  const Tile* to = &sema.tiles.at(target);
-  const ir::FragType type = sema.function.frag_type(source);
-  const ir::FragType kept = sema.function.frag_type(target);
-  if (type.rows != kept.rows || type.cols != kept.cols) {
-    (void)sema.diags
-        .report<diag::TileAssigned>(stmt.target.span, to->name, kept.rows, kept.cols, type.rows,
-                                    type.cols)
-        .emit();
-    return;
-  }
-  const ir::VarId row = add_var(sema, "row", ir::VarKind::kLoop, type.rows, span);
-  const ir::VarId col = add_var(sema, "col", ir::VarKind::kLoop, type.cols, span);
-  const ir::OpId op =
-      emit(sema, ir::Apply{.frag = target, .row = row, .col = col, .body = {}}, span);
-  const ir::RegionId body = in_region(sema, [&, source = source, target = target] {
-    const Operand value = element_of_tile(sema, source, stmt.source.span);
-    if (const auto converted = convert(sema, value, kept.dtype)) {
-      emit(sema, ir::SetElement{target, *converted}, span);
-    }
-  });
-  std::get<ir::Apply>(sema.function.ops[op].data).body = body;
 }
 
 }  // namespace kiln::sema

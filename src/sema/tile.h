@@ -5,12 +5,27 @@
 
 namespace kiln::sema {
 
+// Where an expression may read sums of which each lane has a part of its own (partial_sum.h): as a whole it may be one.
+enum class PartsIn : std::uint8_t { kNowhere, kWhole, kAnywhere };
+
 // Whether the expression's value is a register tile.
 [[nodiscard]] bool is_tile_expression(const Sema& sema, ast::ExprId expr);
 
 // Computes a tile expression. Nothing after a report.
 [[nodiscard]] std::optional<ir::ValueId> evaluate_tile(Sema& sema, ast::ExprId expr,
-                                                       const std::string& name);
+                                                       const std::string& name,
+                                                       PartsIn parts = PartsIn::kNowhere);
+// The truth of the expression's elements, 1 or 0. Nothing after a report. `empties`: 0 too in registers that hold no element.
+struct Flags {
+  ir::ValueId tile;
+  bool of_parts = false;  // of sums that are not put together
+};
+[[nodiscard]] std::optional<Flags> evaluate_flags(Sema& sema, ast::ExprId expr, PartsIn parts,
+                                                  bool empties = false);
+// Where whole warps may be without the others of their unit: reports collective-divergent of a statement that concerns these.
+[[nodiscard]] bool check_by_warp(Sema& sema, const ast::StmtNode& stmt, Span span);
+// `__any(condition)`: a bool for each warp.
+[[nodiscard]] Operand vote_of_warp(Sema& sema, const ast::CallExpr& call, Span span);
 
 // In a tile expression: what the name of a register tile, or a part that has been computed, stands
 // for at the place of the `apply`. Nothing when it is neither.

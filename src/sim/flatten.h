@@ -49,6 +49,7 @@ class Flattener {
   void op(const ir::Element& data);
   void op(const ir::SetElement& data);
   void op(const ir::Reduce& data);
+  void op(const ir::Vote& data);
   void op(const ir::Scan& data);
   void op(const ir::Convert& data);
   void op(const ir::Recast& data);

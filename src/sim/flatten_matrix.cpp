@@ -255,6 +255,10 @@ void Flattener::op(const ir::Reduce& data) {
   emit_plan(Code::kReduce, program_.reductions, std::move(plan));
 }
 
+void Flattener::op(const ir::Vote& data) {
+  emit_plan(Code::kVote, program_.votes, VotePlan{fragment(data.frag), result().index});
+}
+
 void Flattener::op(const ir::Scan& data) {
   const target::Fragment map = ir::tile_registers(function_, data.source).map;
   const auto lines = target::lines_along(map, static_cast<int>(data.dimension));

@@ -318,6 +318,7 @@ void execute_load_metadata(Machine& machine, Warp& warp, const MetadataPlan& pla
 void execute_scale(Machine& machine, Warp& warp, const ScalePlan& plan);
 void execute_place(Warp& warp, const PlacePlan& plan);
 void execute_reduce(Machine& machine, Warp& warp, const ReducePlan& plan);
+void execute_vote(Machine& machine, Warp& warp, const VotePlan& plan);
 void execute_scan(Machine& machine, Warp& warp, const ScanPlan& plan);
 void execute_convert(Machine& machine, Warp& warp, const ConvertPlan& plan);
 void execute_recast(Machine& machine, Warp& warp, const RecastPlan& plan);

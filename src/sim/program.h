@@ -255,6 +255,11 @@ struct RegisterPlan {
   std::uint32_t scalar = 0;  // the result, or what is set
   bool writes = false;
 };
+// Whether a lane holds a value of the fragment that is not 0.
+struct VotePlan {
+  std::uint32_t fragment = 0;
+  std::uint32_t result = 0;  // a scalar
+};
 // A lane's own values are put together first, value by value into target_of[value], then what the
 // lanes have whose numbers differ by each of the XORs, one after the other.
 struct ReducePlan {
@@ -444,6 +449,7 @@ struct Program {
   std::vector<ScalePlan> scales;
   std::vector<PlacePlan> places;
   std::vector<RegisterPlan> registers;
+  std::vector<VotePlan> votes;
   std::vector<ReducePlan> reductions;
   std::vector<ScanPlan> scans;
   std::vector<ConvertPlan> conversions;

@@ -133,6 +133,23 @@ void execute_reduce(Machine& machine, Warp& warp, const ReducePlan& plan) {
   warp.unfenced[plan.target] = true;
 }
 
+// Where only counts matter no tile has values: nobody votes for it.
+void execute_vote(Machine& machine, Warp& warp, const VotePlan& plan) {
+  check_whole(machine, warp);
+  bool found = false;
+  if (machine.counting == nullptr) {
+    check_filled(machine, warp, plan.fragment);
+    check_idle(machine, warp, plan.fragment);
+    const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
+    const auto first = warp.registers.begin() + static_cast<std::ptrdiff_t>(fragment.offset);
+    found = std::any_of(first, first + static_cast<std::ptrdiff_t>(kLanes * fragment.values),
+                        [](double value) { return value != 0; });
+  }
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    warp.value(plan.result, lane).i = found ? 1 : 0;
+  }
+}
+
 namespace {
 
 using Sums = std::array<double, kLanes>;

@@ -41,11 +41,12 @@ ATTENTIONS = (
     dict(D=64, CONSUMERS=3),
     dict(D=64, DTYPE="f16", STAGES=3, TILE=192),
     dict(TILE=176, AHEAD=1, APART="false"),
-    dict(D=256, TILE=80, AHEAD=1, APART="false", LATE="true", TURNS="false"),
+    dict(D=256, TILE=80, AHEAD=1, APART="false", SPARE="true", TURNS="false"),
     dict(D=64, DRAWN="true", KEYS_TOGETHER=1000),
-    dict(D=64, TILE=80, AHEAD=1, APART="false", LATE="true", DRAWN="true"),
+    dict(SPARE="true", TURNS="false"),
+    dict(D=64, TILE=80, AHEAD=1, APART="false", SPARE="true", DRAWN="true"),
     dict(CLUSTER=2, TURNS="false", BLOCKS=4),
-    dict(D=256, TILE=80, AHEAD=1, APART="false", LATE="true", CLUSTER=2, BLOCKS=4),
+    dict(D=256, TILE=80, AHEAD=1, APART="false", SPARE="true", CLUSTER=2, BLOCKS=4),
     dict(TILE=192, AHEAD=1, APART="false", CLUSTER=2, BLOCKS=4),
 )
 # One tile of keys, as many as tiles, and more; items that some blocks have one more of; queries that see nothing. Of scores as
@@ -85,7 +86,7 @@ WINDOWS = (
     dict(right=5),
     dict(left=64, causal=True),
 )
-OF_WINDOWS = (dict(D=64, TILE=64), dict(D=64, CONSUMERS=3, TILE=192, STAGES=3, DTYPE="f16"), dict(LATE="true", AHEAD=1))
+OF_WINDOWS = (dict(D=64, TILE=64), dict(D=64, CONSUMERS=3, TILE=192, STAGES=3, DTYPE="f16"), dict(SPARE="true", AHEAD=1))
 
 
 def windowed(defines, window):
@@ -212,6 +213,22 @@ MISTAKES = {
         ("l *= alpha;", "", "result-outside"),
         ("__exp2f(before * c - shift) : 1.0f", "1.0f : __exp2f(before * c - shift)", "result-outside"),
         ("__min(7.9f / c, 3.0e38f)", "200.0f / c", "result-outside"),
+        ("fresh <= WEIGHT_MAX", "fresh <= 3.0e38f", "result-outside"),
+        ("raise<LEFT>(scores, m, alpha, c);", "", "result-outside"),
+        ("sum = sum * alpha;\n      weights", "weights", "result-outside"),
+        ("sum = sum * alpha;\n      weights = __to<DTYPE>(scores);", "sum = sum * alpha;", "result-outside"),
+        ("    } else {\n      l += fresh;", "", "result-outside"),
+    ),
+    # Weights that go to two tiles of registers in turns.
+    "attention_sm90 of spare weights": (
+        ("advance_apart<CLUSTER, DTYPE>(s, acc, m, l, alpha, spare", "advance_apart<CLUSTER, DTYPE>(s, acc, m, l, alpha, weights", ""),
+        ("acc, alpha, spare, q_s[w]", "acc, alpha, weights, q_s[w]", "result-outside"),
+        ("fresh <= WEIGHT_MAX))) {\n    raise", "fresh <= 3.0e38f))) {\n    raise", "result-outside"),
+        ("release<0, CLUSTER>(v_empty);\n  sum = sum * alpha;", "release<0, CLUSTER>(v_empty);", "result-outside"),
+        ("alpha = frag.fill.f32 [ROWS, 1] 1.0f;\n  if", "if", "result-outside"),
+        ("    next = __to<DTYPE>(scores);", "", "result-outside"),
+        ("  } else {\n    l += fresh;", "", "result-outside"),
+        ("SPARE ? (rest - tail) % 2 :", "SPARE ? (rest - tail) / 2 :", "deadlock"),
     ),
     "attention_sm90 drawn": (
         ("if constexpr (DRAWN) begin_draw(counter);", "", "uninitialised"),

@@ -744,6 +744,11 @@ class NegativeControl(Broken):
         expected = attention_cases.CAUSAL_ATTENTION
         self.expect_all_found("attention_sm90 of scores that grow", shape, defines, expected, "--check", "full")
 
+    def test_attention_of_spare_weights(self):
+        shape = dict(B=1, S=200, T=450, H=2, HK=1, scale=2.5)
+        defines = dict(BLOCKS=2, D=64, TILE=64, DTYPE="f16", SPARE="true")
+        self.expect_all_found("attention_sm90 of spare weights", shape, defines, attention_cases.attention(defines), "--check", "full")
+
     def test_attention_drawn(self):
         shape = dict(B=2, S=400, T=450, H=3, HK=1, scale=0.088)
         defines = dict(BLOCKS=2, CAUSAL="true", D=64, DRAWN="true", KEYS_TOGETHER=900)

@@ -115,7 +115,7 @@ VARIANTS = (
     dict(D=64, TILE=176, AHEAD=1, APART="false"),
     dict(D=96, CAUSAL="true"),
     dict(D=192, DV=128, TILE=112, AHEAD=1, CAUSAL="true"),
-    dict(D=256, TILE=80, AHEAD=1, APART="false", LATE="true", TURNS="false"),
+    dict(D=256, TILE=80, AHEAD=1, APART="false", SPARE="true", TURNS="false"),
 )
 WINDOWS = (
     (dict(LEFT="true", RIGHT="true"), dict(left=17, right=20)),
@@ -132,7 +132,7 @@ class Values(OfSequences):
         self.right(LONG_KEYS, (4, 1), CAUSAL="true", DRAWN="true", KEYS_TOGETHER=600)
         self.right(LONG_QUERIES, DRAWN="true")
         self.right(LONG_KEYS, CAUSAL="true", DRAWN="true", LEFT="true", numbers=dict(left=64))
-        self.right(Batch((65, 7), (130, 140)), (2, 3), CAUSAL="true", DRAWN="true", D=256, TILE=80, AHEAD=1, APART="false", LATE="true")
+        self.right(Batch((65, 7), (130, 140)), (2, 3), CAUSAL="true", DRAWN="true", D=256, TILE=80, AHEAD=1, APART="false", SPARE="true")
         self.right(Batch((1,) * 40, tuple(range(1, 41))), (1, 1), BLOCKS=2, DRAWN="true")
 
     def test_lengths(self):

@@ -151,6 +151,10 @@ Spelled value_of(Co& co, const ir::Op&, const ir::Element& data) {
   return {format("{}.at({}, {})", name, type.rows == 1 ? "0" : co.row, co.col)};
 }
 
+Spelled value_of(Co& co, const ir::Op&, const ir::Vote& data) {
+  return call("__any", {format("{} != 0", name_of(co, data.frag))});
+}
+
 Spelled scalar(Co& co, ir::ValueId value) {
   const ir::OpId def = co.function.values[value].def;
   if (!def.valid() || !co.inlined[def.index]) return {name_of(co, value)};
@@ -229,6 +233,7 @@ KILN_SAY_VALUE(Choose)
 KILN_SAY_VALUE(Get)
 KILN_SAY_VALUE(Read)
 KILN_SAY_VALUE(Element)
+KILN_SAY_VALUE(Vote)
 #undef KILN_SAY_VALUE
 
 void say(Co& co, const ir::Op& op, const ir::Atomic& data) {

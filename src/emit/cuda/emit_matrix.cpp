@@ -476,6 +476,12 @@ void emit_op(Kernel& kernel, const Op&, const ir::Scan& scan) {
                    index_function(kernel, digits_of(lines->values), lines->values)});
 }
 
+void emit_op(Kernel& kernel, const Op& op, const ir::Vote& vote) {
+  kernel.requirements.headers.insert("reduce.cuh");
+  kernel.out.line(format("const bool {} = kiln::any_of_warp({});", kernel.name(op.result),
+                         kernel.name(vote.frag)));
+}
+
 void emit_op(Kernel& kernel, const Op&, const ir::Convert& convert) {
   kernel.requirements.headers.insert("fragment.cuh");
   const Registers from = registers_of(kernel.function, convert.source);

@@ -201,6 +201,10 @@ struct Reader {
     out[Unit::kShuffle] += (places ? 2 : 1) * shuffles();
     return out;
   }
+  // The lane's own values are put together, and then all lanes'.
+  Work operator()(const ir::Vote& op) const {
+    return each_time(one(Unit::kInteger, values(op.frag) + 1));
+  }
   // Once along each run and once with what comes before it; of what others have, the part before
   // the lane and the whole.
   Work operator()(const ir::Scan& op) const {
