@@ -127,9 +127,22 @@ bool only_computes(const Function& function, const Op& op) {
 
 }  // namespace
 
+namespace {
+
+// A vote counts all that registers hold.
+bool is_voted_about(const Function& function, ValueId tile) {
+  return std::ranges::any_of(function.ops, [&](const Op& op) {
+    const auto* vote = std::get_if<Vote>(&op.data);
+    return vote != nullptr && vote->frag == tile;
+  });
+}
+
+}  // namespace
+
 bool goes_beyond_unseen(const Function& function, const Apply& apply) {
   const FragType& whole = function.frag_type(apply.frag);
-  bool unseen = true;
+  const Alloc* alloc = function.def_as<Alloc>(apply.frag);
+  bool unseen = alloc == nullptr || alloc->padded.empty() || !is_voted_about(function, apply.frag);
   walk(function, apply.body, [&](OpId id) {
     const Op& op = function.ops[id];
     unseen = unseen && only_computes(function, op);

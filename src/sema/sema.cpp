@@ -15,6 +15,7 @@
 #include "sema/future.h"
 #include "sema/launch_value.h"
 #include "sema/statement.h"
+#include "sema/tile.h"
 #include "sema/tile_array.h"
 #include "syntax/parse.h"
 
@@ -321,7 +322,7 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
               sema.declared_number ? "number" : "buffer")
         .emit();
   }
-  if (diags.has_errors()) return function;
+  if (diags.has_errors() || !check_votes(sema)) return function;
   warn_of_lost_writes(function, diags);
   coverage::check_products(function, diags);
   if (!diags.has_errors()) coverage::check_coverage(function, diags);

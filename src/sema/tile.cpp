@@ -122,10 +122,11 @@ class TileExpression {
 
   // Of sums that are not put together.
   bool may_read(ir::ValueId frag, ast::ExprId id, Span span) {
-    if (!may_be_parts(id) || !sema_.sums.open.contains(frag)) {
+    const bool open = sema_.sums.open.contains(frag);
+    if (!may_be_parts(id) || (!open && parts_ == PartsIn::kWhole)) {
       return check_joined(sema_, frag, span);
     }
-    has_parts_ = true;
+    has_parts_ = has_parts_ || open;
     return true;
   }
   [[nodiscard]] bool may_be_parts(ast::ExprId id) const {

@@ -7,6 +7,9 @@
 //   apply frag=%flags { flags = sum > 32768 ? 1 : 0 }
 //   %any = vote frag=%flags
 //   if %any { ... }
+#include <set>
+
+#include "ir/effects.h"
 #include "sema/expression.h"
 #include "sema/mma.h"
 #include "sema/partial_sum.h"
@@ -29,7 +32,26 @@ constexpr bool kMayStandInWarp =
     std::is_same_v<Node, ast::FragCopyStmt> || std::is_same_v<Node, ast::IfStmt> ||
     std::is_same_v<Node, ast::ForeachStmt> || std::is_same_v<Node, ast::WhileStmt> ||
     std::is_same_v<Node, ast::WithStmt> || std::is_same_v<Node, ast::ReturnStmt> ||
+    std::is_same_v<Node, ast::BreakStmt> || std::is_same_v<Node, ast::ContinueStmt> ||
     std::is_same_v<Node, ast::AssertStmt> || std::is_same_v<Node, ast::PrintStmt>;
+
+// `__bar_sync(1, 256);`
+bool meets_by_number(const Sema& sema, const ast::StmtNode& stmt) {
+  const auto* whole = std::get_if<ast::ExprStmt>(&stmt);
+  const auto* call = whole == nullptr ? nullptr : sema.ast.as<ast::CallExpr>(whole->value);
+  return call != nullptr && (call->builtin == ast::Builtin::kBarrierArrive ||
+                             call->builtin == ast::Builtin::kBarrierSync);
+}
+
+void report_by_warp(Sema& sema, Span span, Span where, std::string_view unit) {
+  const std::string_view text = sema.sources.text(span);
+  (void)sema.diags
+      .report<diag::CollectiveDivergent>(span, format("`{}`", text.substr(0, text.find('\n'))),
+                                         unit)
+      .label(where, "this differs between the warps of a {}", unit)
+      .help("move the statement out: a warp alone may compute with the rows of tiles that it holds")
+      .emit();
+}
 
 }  // namespace
 
@@ -41,16 +63,114 @@ bool check_by_warp(Sema& sema, const ast::StmtNode& stmt, Span span) {
   if (!where.valid() || sema.place.unit.level == ir::Level::kGroup) return true;
   const bool fine = kiln::visit(
       [](const auto& node) { return kMayStandInWarp<std::remove_cvref_t<decltype(node)>>; }, stmt);
-  if (fine) return true;
-  const std::string_view text = sema.sources.text(span);
-  const std::string_view unit = sema.place.unit.level == ir::Level::kGroup4 ? "warpgroup" : "block";
-  (void)sema.diags
-      .report<diag::CollectiveDivergent>(span, format("`{}`", text.substr(0, text.find('\n'))),
-                                         unit)
-      .label(where, "this differs between the warps of a {}", unit)
-      .help("move the statement out: a warp alone may compute with the rows of tiles that it holds")
-      .emit();
+  if (fine && !meets_by_number(sema, stmt)) return true;
+  report_by_warp(sema, span, where,
+                 sema.place.unit.level == ir::Level::kGroup4 ? "warpgroup" : "block");
   return false;
+}
+
+namespace {
+
+// Whether one thread does for the others what is being said.
+bool is_done_once(const Sema& sema) {
+  for (std::size_t i = 0; i + 1 < sema.regions.size(); ++i) {
+    const std::vector<ir::OpId>& ops = sema.function.regions[sema.regions[i]].ops;
+    if (!ops.empty() && sema.function.ops[ops.back()].kind() == ir::OpKind::kOnce) return true;
+  }
+  return false;
+}
+
+// What cannot be done by some warps of a unit without the others, or is done by one thread for all.
+constexpr ir::OpKind kConcernOthers[] = {
+    ir::OpKind::kOnce,      ir::OpKind::kCopy,      ir::OpKind::kCopyWait,   ir::OpKind::kBarrier,
+    ir::OpKind::kTrigger,   ir::OpKind::kEventWait, ir::OpKind::kFutureWait, ir::OpKind::kExchange,
+    ir::OpKind::kBulkWait,  ir::OpKind::kRegisters, ir::OpKind::kMma,        ir::OpKind::kScale,
+    ir::OpKind::kMmaCommit, ir::OpKind::kMmaWait,   ir::OpKind::kProxyFence, ir::OpKind::kInthreads,
+    ir::OpKind::kParallel,  ir::OpKind::kCuda,      ir::OpKind::kYield,      ir::OpKind::kSplat};
+
+// What warps do where each goes its own way. Nobody can wait there for what the others write to memory.
+class ByWarp {
+ public:
+  ByWarp(Sema& sema, Span where, std::string_view unit) : sema_(sema), where_(where), unit_(unit) {}
+
+  void look_at(ir::OpId id) {
+    const ir::Op& op = sema_.function.ops[id];
+    if (std::ranges::find(kConcernOthers, op.kind()) != std::end(kConcernOthers)) {
+      return report(op.span);
+    }
+    ir::for_each_touch(op, [&](const ir::Touch& touch) {
+      if (!std::holds_alternative<ir::ViewType>(sema_.function.type(touch.value))) return;
+      const ir::ValueId root = ir::resolve_view(sema_.function, touch.value).root;
+      const ir::Space space = sema_.function.view_type(root).space;
+      if (space == ir::Space::kLocal) return;
+      const bool others = touched_.contains(root);
+      const bool written = written_.contains(root);
+      touched_.insert(root);
+      if (touch.writes()) written_.insert(root);
+      const bool meets = (touch.writes() && (space == ir::Space::kShared || others)) || written;
+      if (meets) report(op.span);
+    });
+  }
+
+ private:
+  void report(Span span) {
+    if (!reported_.insert(span.begin).second) return;
+    report_by_warp(sema_, span, where_, unit_);
+  }
+
+  Sema& sema_;
+  Span where_;
+  std::string_view unit_;
+  std::set<ir::ValueId> touched_;
+  std::set<ir::ValueId> written_;
+  std::set<std::uint32_t> reported_;
+};
+
+}  // namespace
+
+namespace {
+
+// Where a condition or a bound is said; else the operation.
+Span where_differs(const Sema& sema, ir::OpId structure) {
+  const ir::Op& op = sema.function.ops[structure];
+  const auto* branch = std::get_if<ir::If>(&op.data);
+  if (branch == nullptr) return op.span;
+  return sema.function.ops[sema.function.values[branch->condition].def].span;
+}
+
+// Goes through what units of several warps do, and looks at whatever warps may go through each by itself.
+void check_ways(Sema& sema, ir::RegionId region, std::string_view unit) {
+  for (const ir::OpId id : sema.function.regions[region].ops) {
+    const ir::Op& op = sema.function.ops[id];
+    const auto* parallel = std::get_if<ir::Parallel>(&op.data);
+    if (parallel != nullptr && parallel->level == ir::Level::kGroup) continue;
+    const bool of_warpgroup = parallel != nullptr && parallel->level == ir::Level::kGroup4;
+    const bool is_way = op.kind() == ir::OpKind::kIf || op.kind() == ir::OpKind::kFor ||
+                        op.kind() == ir::OpKind::kLoop;
+    const bool by_warp = is_way && sema.varying.control(id, ir::Level::kGroup4) &&
+                         !sema.varying.control(id, ir::Level::kGroup);
+    if (!by_warp) {
+      for (const ir::RegionId inner : ir::regions_of(op)) {
+        check_ways(sema, inner, of_warpgroup ? "warpgroup" : unit);
+      }
+      continue;
+    }
+    ByWarp ways(sema, where_differs(sema, id), unit);
+    for (const ir::RegionId inner : ir::regions_of(op)) {
+      ir::walk(sema.function, inner, [&](ir::OpId each) { ways.look_at(each); });
+    }
+  }
+}
+
+}  // namespace
+
+bool check_votes(Sema& sema) {
+  const bool votes = std::ranges::any_of(
+      sema.function.ops, [](const ir::Op& op) { return op.kind() == ir::OpKind::kVote; });
+  if (!votes) return true;
+  (void)sema.varying.anew();
+  check_ways(sema, sema.function.body, "block");
+  return !sema.diags.has_errors();
 }
 
 Operand vote_of_warp(Sema& sema, const ast::CallExpr& call, Span span) {
@@ -61,6 +181,10 @@ Operand vote_of_warp(Sema& sema, const ast::CallExpr& call, Span span) {
     refuse(sema, span,
            "`__any` inside of `apply` or of a tile's expression (give the answer a name in front "
            "of it)");
+    return error;
+  }
+  if (is_done_once(sema)) {
+    refuse(sema, span, "`__any` in what one thread does (give the answer a name in front of it)");
     return error;
   }
   if (!check_place(sema, span, Where::kUnitOrThreads)) return error;

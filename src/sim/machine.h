@@ -247,6 +247,7 @@ struct Machine {
   Printing* printing = nullptr;                         // where anybody reads it
   Dumping* dumping = nullptr;                           // where anybody asked for it
   Counting* counting = nullptr;                         // where only counts matter; usually none
+  std::uint64_t votes = 0;                              // that warps have held there
   const Warp* running = nullptr;             // by run_warp; its counter is at what it executes
   std::vector<Clock> clocks;                 // warp * knowledge() + agent, four times over
   std::vector<EventSlot> slots;              // block * agents.slots + slot

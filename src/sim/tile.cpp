@@ -133,11 +133,14 @@ void execute_reduce(Machine& machine, Warp& warp, const ReducePlan& plan) {
   warp.unfenced[plan.target] = true;
 }
 
-// Where only counts matter no tile has values: nobody votes for it.
+// Where only counts matter no tile has values: then all votes but one in kVotesAgainst are against, so that loops end.
 void execute_vote(Machine& machine, Warp& warp, const VotePlan& plan) {
+  constexpr std::uint64_t kVotesAgainst = 1009;  // a prime: it comes to every warp
   check_whole(machine, warp);
   bool found = false;
-  if (machine.counting == nullptr) {
+  if (machine.counting != nullptr) {
+    found = ++machine.votes % kVotesAgainst == 0;
+  } else {
     check_filled(machine, warp, plan.fragment);
     check_idle(machine, warp, plan.fragment);
     const FragmentPlan& fragment = machine.program.fragments[plan.fragment];
