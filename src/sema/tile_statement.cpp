@@ -126,10 +126,6 @@ class ByWarp {
   std::set<std::uint32_t> reported_;
 };
 
-}  // namespace
-
-namespace {
-
 // Where a condition or a bound is said; else the operation.
 Span where_differs(const Sema& sema, ir::OpId structure) {
   const ir::Op& op = sema.function.ops[structure];
