@@ -454,7 +454,6 @@ void note_leaving(Sema& sema, Jump jump) {
   const auto add = [&](Leaving& leaving) {
     if (!leaving.in_block.valid()) leaving.in_block = sema.place.divergent_in_block;
     if (!leaving.in_warp.valid()) leaving.in_warp = sema.place.divergent_in_warp;
-    if (!leaving.by_warp.valid()) leaving.by_warp = sema.place.divergent_by_warp;
   };
   if (jump == Jump::kYield) {
     if (sema.yielding != sema.place.launch) sema.yielded = {};

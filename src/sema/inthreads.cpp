@@ -332,7 +332,6 @@ void analyse(Sema& sema, const ast::InthreadsStmt& stmt, ast::StmtId id) {
   sema.place.inthreads = op;
   sema.place.divergent_in_block = {};
   sema.place.divergent_in_warp = whole_warps ? Span{} : stmt.word_span;
-  sema.place.divergent_by_warp = {};
   const ir::RegionId body = in_region(sema, [&] { analyse_chosen(sema, stmt, late); });
   std::get<ir::Inthreads>(sema.function.ops[op].data).body = body;
   sema.place = outer;

@@ -420,7 +420,6 @@ void analyse_in_one_block(Sema& sema, const ast::ParallelStmt& stmt, ast::StmtId
                 .launch = launch,
                 .divergent_in_block = {},
                 .divergent_in_warp = {},
-                .divergent_by_warp = {},
                 .unit = {ir::Level::kBlock, launch}};
   const ir::RegionId body = in_region(sema, [&] {
     sema.launch_body = sema.regions.back();

@@ -33,8 +33,6 @@ struct Place {
   // An `inthreads` region starts anew: all its threads go through it.
   Span divergent_in_block;
   Span divergent_in_warp;
-  // The innermost one that whole warps of a block or a warpgroup may go through without the others.
-  Span divergent_by_warp;
   // As level and parallel; inside of `: thread`, of the unit around it.
   Unit unit = {};
   std::vector<ir::OpId> nest = {};  // the parallels inside of the launch, outermost first
@@ -132,7 +130,6 @@ struct NamePlan {
 struct Leaving {
   Span in_block;
   Span in_warp;
-  Span by_warp;
 };
 
 // A `foreach` or `while` around the statement being analysed.
@@ -371,11 +368,7 @@ void note_absent(Sema& sema, const ast::Param& param);
 template <class Varies>
 void note_divergence(Sema& sema, Span span, Varies&& varies) {
   if (varies(ir::Level::kBlock)) sema.place.divergent_in_block = span;
-  if (varies(ir::Level::kGroup)) {
-    sema.place.divergent_in_warp = span;
-  } else if (varies(ir::Level::kGroup4)) {
-    sema.place.divergent_by_warp = span;
-  }
+  if (varies(ir::Level::kGroup)) sema.place.divergent_in_warp = span;
 }
 // Reports outside-parallel when it stands in the host part.
 [[nodiscard]] bool check_in_kernel(Sema& sema, Span span, std::string_view what);

@@ -196,7 +196,6 @@ void analyse_statement(Sema& sema, ast::StmtId id) {
   if (!sema.calls.empty() && sema.calls.back().returned) return;
   const ast::Stmt& stmt = sema.ast[id];
   if (!check_in_apply(sema, stmt.node, stmt.span)) return;
-  if (!check_by_warp(sema, stmt.node, stmt.span)) return;
   if (analyse_each_choice(sema, id)) return;
   kiln::visit([&](const auto& node) { analyse(sema, node, id); }, stmt.node);
 }

@@ -22,10 +22,8 @@ struct Flags {
 };
 [[nodiscard]] std::optional<Flags> evaluate_flags(Sema& sema, ast::ExprId expr, PartsIn parts,
                                                   bool empties = false);
-// Where whole warps may be without the others of their unit: reports collective-divergent of a statement that concerns these.
-[[nodiscard]] bool check_by_warp(Sema& sema, const ast::StmtNode& stmt, Span span);
-// The same of all that the function's warps do where they go ways of their own, once it is known where these differ: a variable may
-// be set by a later vote. False after a report.
+// Where whole warps may be without the others of their unit: reports collective-divergent of what concerns these. For the end of
+// the function, for a variable may be set by a later vote. False after a report.
 [[nodiscard]] bool check_votes(Sema& sema);
 // `__any(condition)`: a bool for each warp.
 [[nodiscard]] Operand vote_of_warp(Sema& sema, const ast::CallExpr& call, Span span);

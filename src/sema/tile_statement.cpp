@@ -20,57 +20,6 @@ namespace kiln::sema {
 
 namespace {
 
-// What warps may do each by itself: it concerns no other thread, or the lanes of the warp alone.
-template <class Node>
-constexpr bool kMayStandInWarp =
-    std::is_same_v<Node, ast::ErrorStmt> || std::is_same_v<Node, ast::EmptyStmt> ||
-    std::is_same_v<Node, ast::BlockStmt> || std::is_same_v<Node, ast::ScalarDeclStmt> ||
-    std::is_same_v<Node, ast::ConstantStmt> || std::is_same_v<Node, ast::FragDeclStmt> ||
-    std::is_same_v<Node, ast::AssignStmt> || std::is_same_v<Node, ast::ExprStmt> ||
-    std::is_same_v<Node, ast::ApplyStmt> || std::is_same_v<Node, ast::FragStoreStmt> ||
-    std::is_same_v<Node, ast::ReduceStmt> || std::is_same_v<Node, ast::AllReduceStmt> ||
-    std::is_same_v<Node, ast::FragCopyStmt> || std::is_same_v<Node, ast::IfStmt> ||
-    std::is_same_v<Node, ast::ForeachStmt> || std::is_same_v<Node, ast::WhileStmt> ||
-    std::is_same_v<Node, ast::WithStmt> || std::is_same_v<Node, ast::ReturnStmt> ||
-    std::is_same_v<Node, ast::BreakStmt> || std::is_same_v<Node, ast::ContinueStmt> ||
-    std::is_same_v<Node, ast::AssertStmt> || std::is_same_v<Node, ast::PrintStmt>;
-
-// `__bar_sync(1, 256);`
-bool meets_by_number(const Sema& sema, const ast::StmtNode& stmt) {
-  const auto* whole = std::get_if<ast::ExprStmt>(&stmt);
-  const auto* call = whole == nullptr ? nullptr : sema.ast.as<ast::CallExpr>(whole->value);
-  return call != nullptr && (call->builtin == ast::Builtin::kBarrierArrive ||
-                             call->builtin == ast::Builtin::kBarrierSync);
-}
-
-void report_by_warp(Sema& sema, Span span, Span where, std::string_view unit) {
-  const std::string_view text = sema.sources.text(span);
-  (void)sema.diags
-      .report<diag::CollectiveDivergent>(span, format("`{}`", text.substr(0, text.find('\n'))),
-                                         unit)
-      .label(where, "this differs between the warps of a {}", unit)
-      .help("move the statement out: a warp alone may compute with the rows of tiles that it holds")
-      .emit();
-}
-
-}  // namespace
-
-bool check_by_warp(Sema& sema, const ast::StmtNode& stmt, Span span) {
-  Span where = sema.place.divergent_by_warp;
-  for (const OpenLoop& loop : sema.loops) {
-    if (!where.valid()) where = loop.leaving.by_warp;
-  }
-  if (!where.valid() || sema.place.unit.level == ir::Level::kGroup) return true;
-  const bool fine = kiln::visit(
-      [](const auto& node) { return kMayStandInWarp<std::remove_cvref_t<decltype(node)>>; }, stmt);
-  if (fine && !meets_by_number(sema, stmt)) return true;
-  report_by_warp(sema, span, where,
-                 sema.place.unit.level == ir::Level::kGroup4 ? "warpgroup" : "block");
-  return false;
-}
-
-namespace {
-
 // Whether one thread does for the others what is being said.
 bool is_done_once(const Sema& sema) {
   for (std::size_t i = 0; i + 1 < sema.regions.size(); ++i) {
@@ -81,12 +30,14 @@ bool is_done_once(const Sema& sema) {
 }
 
 // What cannot be done by some warps of a unit without the others, or is done by one thread for all.
-constexpr ir::OpKind kConcernOthers[] = {
-    ir::OpKind::kOnce,      ir::OpKind::kCopy,      ir::OpKind::kCopyWait,   ir::OpKind::kBarrier,
-    ir::OpKind::kTrigger,   ir::OpKind::kEventWait, ir::OpKind::kFutureWait, ir::OpKind::kExchange,
-    ir::OpKind::kBulkWait,  ir::OpKind::kRegisters, ir::OpKind::kMma,        ir::OpKind::kScale,
-    ir::OpKind::kMmaCommit, ir::OpKind::kMmaWait,   ir::OpKind::kProxyFence, ir::OpKind::kInthreads,
-    ir::OpKind::kParallel,  ir::OpKind::kCuda,      ir::OpKind::kYield,      ir::OpKind::kSplat};
+bool concerns_others(ir::OpKind kind) {
+  constexpr ir::OpKind kOthers[] = {
+      ir::OpKind::kOnce,      ir::OpKind::kCopy,  ir::OpKind::kSplat,
+      ir::OpKind::kMma,       ir::OpKind::kScale, ir::OpKind::kParallel,
+      ir::OpKind::kInthreads, ir::OpKind::kCuda,  ir::OpKind::kYield};
+  return ir::traits(kind).sort == ir::Sort::kOrder ||
+         std::ranges::find(kOthers, kind) != std::end(kOthers);
+}
 
 // What warps do where each goes its own way. Nobody can wait there for what the others write to memory.
 class ByWarp {
@@ -95,9 +46,7 @@ class ByWarp {
 
   void look_at(ir::OpId id) {
     const ir::Op& op = sema_.function.ops[id];
-    if (std::ranges::find(kConcernOthers, op.kind()) != std::end(kConcernOthers)) {
-      return report(op.span);
-    }
+    if (concerns_others(op.kind())) return report(op.span);
     ir::for_each_touch(op, [&](const ir::Touch& touch) {
       if (!std::holds_alternative<ir::ViewType>(sema_.function.type(touch.value))) return;
       const ir::ValueId root = ir::resolve_view(sema_.function, touch.value).root;
@@ -115,7 +64,14 @@ class ByWarp {
  private:
   void report(Span span) {
     if (!reported_.insert(span.begin).second) return;
-    report_by_warp(sema_, span, where_, unit_);
+    const std::string_view text = sema_.sources.text(span);
+    (void)sema_.diags
+        .report<diag::CollectiveDivergent>(span, format("`{}`", text.substr(0, text.find('\n'))),
+                                           unit_)
+        .label(where_, "this differs between the warps of a {}", unit_)
+        .help(
+            "move the statement out: a warp alone may compute with the rows of tiles that it holds")
+        .emit();
   }
 
   Sema& sema_;

@@ -201,21 +201,12 @@ __device__ inline void reduce_arg_max(int (&result)[N], const Source (&source)[M
   }
 }
 
-// Whether a lane of the warp has an element that is not 0. All lanes of the warp must call.
+// Whether a lane of the warp has an element that is not `value`. All lanes of the warp must call.
 template <class T, int N>
-__device__ inline bool any_of_warp(const T (&x)[N]) {
+__device__ inline bool any_is_not(int value, const T (&x)[N]) {
   bool found = false;
 #pragma unroll
-  for (int i = 0; i < N; ++i) found |= x[i] != T(0);
-  return __any_sync(0xffffffffu, found);
-}
-
-// Whether a lane of the warp has an element that is not 1. All lanes of the warp must call.
-template <class T, int N>
-__device__ inline bool any_is_not_one(const T (&x)[N]) {
-  bool found = false;
-#pragma unroll
-  for (int i = 0; i < N; ++i) found |= x[i] != T(1);
+  for (int i = 0; i < N; ++i) found |= x[i] != T(value);
   return __any_sync(0xffffffffu, found);
 }
 

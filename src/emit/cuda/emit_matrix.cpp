@@ -271,7 +271,7 @@ void emit_op(Kernel& kernel, const Op& op, const ir::Apply& apply) {
   const std::string& i = kernel.name(kernel.counter);
   if (apply.ones.valid()) {
     kernel.requirements.headers.insert("reduce.cuh");
-    kernel.out.open(format("if (kiln::any_is_not_one({})) {{", kernel.name(apply.ones)));
+    kernel.out.open(format("if (kiln::any_is_not(1, {})) {{", kernel.name(apply.ones)));
   }
   kernel.out.line("#pragma unroll");
   kernel.out.open(format("for (int {} = 0; {} < {}; ++{}) {{", i, i,
@@ -478,7 +478,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Scan& scan) {
 
 void emit_op(Kernel& kernel, const Op& op, const ir::Vote& vote) {
   kernel.requirements.headers.insert("reduce.cuh");
-  kernel.out.line(format("const bool {} = kiln::any_of_warp({});", kernel.name(op.result),
+  kernel.out.line(format("const bool {} = kiln::any_is_not(0, {});", kernel.name(op.result),
                          kernel.name(vote.frag)));
 }
 
