@@ -4,8 +4,9 @@
 //
 //   {m, n, k, bytes of an element of A and B, "tile and what it is cut by:microseconds, ..."}
 //
-// p, s, g, l, z and k are PARTS, STAGES, GROUP, PANELS, SLICES and SPLITS. Those with a GROUP are
-// of gemm_sm90, the others of gemm_skinny_sm90.
+// p, s, g, l, k and f are PARTS, STAGES, GROUP, PANELS, SPLITS and IN_FLIGHT. Those with a GROUP are
+// of gemm_sm90, the others of gemm_skinny_sm90. Those with f were measured later, on another GPU, and
+// are scaled by the same tile without f, measured in the same run.
 #pragma once
 
 #include <cstdint>
@@ -121,7 +122,7 @@ inline constexpr Measured kMeasured[] = {
      "128x128 l2 k4 s2:18.02, 256x128 l1 k8 s2:20.73, 128x64 l2 k2 s2:21.25, "
      "256x128 l1 k6 s2:22.27"},
     {384, 3584, 18944, 2,
-     "192x128 l1 k2 s3:96.17, 96x128 l1 s7:97.48, 128x96 p1 s7 g4:98.64, "
+     "192x128 l1 k2 s3:96.17, 96x128 l1 s7:97.48, 96x128 l1 s7 f2:99.07, 128x96 p1 s7 g4:98.64, "
      "128x128 l1 k3 s5:99.2, 128x128 p1 s5 g4:105.7, 128x128 l1 k4 s5:108.2, "
      "192x128 l1 k4 s3:110.1, 192x128 l1 k6 s3:112.3, 128x128 l1 k6 s5:115.6, "
      "128x128 l2 k3 s2:120.5, 192x128 l1 k8 s3:123.4, 128x128 l2 k4 s2:127, "
@@ -156,7 +157,8 @@ inline constexpr Measured kMeasured[] = {
      "128x240 p1 s3 g16:128.2, 192x160 p1 s3 g4:128.3, 128x240 p1 s3 g8:129.1, "
      "192x160 p2 s4 g16:130.1, 192x160 p1 s3 g8:130.3, 128x256 p1 s3 g16:132.2"},
     {384, 1024, 8192, 2,
-     "96x128 l2 k4 s3:16.32, 96x128 l1 k4 s6:16.64, 128x128 l1 k4 s5:17.12, "
+     "96x64 l2 k2 s5 f2:15.94, 192x64 l1 k4 s5 f2:16.28, 96x128 l2 k4 s3:16.32, "
+     "96x128 l1 k4 s6 f2:16.64, 96x128 l1 k4 s6:16.64, 128x128 l1 k4 s5:17.12, "
      "192x64 l1 k4 s5:17.83, 192x128 l1 k8 s3:18.38, 192x64 l2 k4 s2:19.02, "
      "192x128 l1 k6 s3:19.11, 128x128 l2 k4 s2:20.27, 96x128 l1 k8 s6:21.5, "
      "96x128 l2 k8 s3:21.67, 256x128 l1 k8 s2:22.9, 128x64 l2 k8 s2:27.09"},
@@ -181,13 +183,15 @@ inline constexpr Measured kMeasured[] = {
     {128, 2048, 8192, 2,
      "64x128 l2 k4 s4:14.47, 128x64 l2 k4 s4:14.98, 64x128 l1 k4 s8:15.16, "
      "128x64 l1 k4 s8:15.73, 128x64 l1 k8 s3:15.81, 128x128 l1 k8 s5:16.02, "
-     "128x64 l1 z2 k4 s3:16.03, 128x128 l2 k8 s2:16.72, 192x128 l1 k8 s3:17.78, "
+     "128x128 l2 k8 s2:16.72, 192x128 l1 k8 s3:17.78, "
      "96x128 l1 k4 s6:17.8, 128x64 l2 k4 s2:18.05, 64x128 l2 k8 s4:19.54, "
      "64x128 l1 k8 s8:19.63, 192x64 l2 k4 s2:19.71, 192x64 l1 k4 s5:21.27"},
     {48, 7680, 5120, 2,
-     "48x64 l1 s7:21.67, 48x64 l2 s7:22.25, 64x64 l1 s6:22.37, 48x64 l2 s3:22.38, "
-     "64x64 l2 s3:22.58, 48x64 l1 s12:22.94, 64x64 l2 s6:22.94, 64x64 l2 z2 s3:23.23, "
-     "64x64 l1 z2 s6:23.28, 64x64 l1 s12:23.81, 48x128 l2 k2 s4:24.19, "
+     "24x64 l2 s4:21.25, 48x64 l1 s7:21.67, 48x64 l2 s7 f2:21.98, "
+     "48x64 l1 s12 f2:22.14, 48x64 l1 s7 f2:22.46, 48x64 l2 s7:22.25, 64x64 l1 s6:22.37, 48x64 l2 "
+     "s3:22.38, "
+     "64x64 l2 s3:22.58, 48x64 l1 s12:22.94, 64x64 l2 s6:22.94, "
+     "64x64 l1 s12:23.81, 48x128 l2 k2 s4:24.19, "
      "64x64 p1 s12 g4:24.22, 24x128 l2 s5:24.23, 64x128 l2 k2 s4:24.49, "
      "24x128 l1 s11:24.62, 48x128 l1 k2 s9:24.64, 64x128 l1 k2 s8:24.74, "
      "32x128 l2 s5:25.09, 32x128 l1 s10:25.69, 128x64 p1 s8 g4:39.53"},
@@ -223,7 +227,8 @@ inline constexpr Measured kMeasured[] = {
      "192x128 p1 s4 g4:15.73, 192x128 p2 s5 g4:15.88, 192x144 p1 s4 g4:15.9, "
      "192x128 l2 s2:16.23, 192x144 p2 s4 g4:16.26, 192x64 p1 s6 g4:19.23"},
     {192, 6144, 4096, 1,
-     "96x128 l1 s7:12.64, 192x64 p1 s6 g4:13.31, 96x128 l2 s3:13.47, 192x64 l2 s3:14.09, "
+     "192x64 l1 s6 f2:12.61, 96x128 l1 s7:12.64, 96x128 l1 s7 f2:12.72, 192x64 p1 s6 g4:13.31, "
+     "96x128 l2 s3:13.47, 192x64 l2 s3:14.09, "
      "64x144 p1 s8 g4:14.23, 64x160 p1 s7 g4:14.35, 64x144 p2 s8 g4:14.64, "
      "64x160 p2 s7 g4:14.74, 64x176 p1 s6 g4:14.9, 128x128 l2 s3:17.28, "
      "128x96 p1 s7 g4:17.34, 128x96 p2 s7 g4:17.41, 128x128 p1 s5 g4:18.33, "

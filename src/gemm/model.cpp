@@ -91,7 +91,7 @@ Step step_of(const Problem& problem, const Cut& cut, const target::Arch& arch) {
   const double reads = each * (kWarpgroupRows * kept(problem) + width) * cut.k_bytes / kSharedBytes;
   const double products = std::max(number(cut.m) * cut.n * depth / rate, reads) / kMatrixShare;
   return {.products = products,
-          .alone = (products / cut.warpgroups + cut.bands * kWaitCycles) / cut.slices,
+          .alone = products / cut.warpgroups + cut.bands * kWaitCycles / cut.in_flight,
           .loads = (cut.m * kept(problem) + cut.n) * cut.k_bytes / kCacheBytes};
 }
 
@@ -201,8 +201,9 @@ double modelled_seconds(const Problem& problem, const Cut& cut, const target::Ar
   const auto steps =
       number(ceil_div(ceil_div(problem.k * size_bytes(problem.a), cut.k_bytes), cut.splits));
   const double clock = arch.clock_ghz * 1e9;
-  // While one stage is multiplied, the others' loads are on their way.
-  const double latency = cut.stages > 1 ? kLatency / ((cut.stages - 1) * cut.slices) : 0;
+  // While some stages are multiplied, the others' loads are on their way.
+  const int loading = cut.stages - cut.in_flight;
+  const double latency = loading > 0 ? kLatency / loading : 0;
   const double busy = busy_cycles(problem, cut, tiles, step, steps);
   const double lone = steps * tiles.rounds * std::max(step.alone, latency);
   const double memory = memory_seconds(problem, cut, tiles, arch, multiprocessors) * clock;
@@ -210,9 +211,9 @@ double modelled_seconds(const Problem& problem, const Cut& cut, const target::Ar
   const double hidden = slowest + kUnhidden * (busy + lone + memory - slowest);
   // The first stage is multiplied when all of it is there.
   const double first = step.loads + step.products;
-  const double ends = tiles.rounds * (kTileCycles + (cut.parts + cut.slices - 2) * kPartCycles);
+  const double ends = tiles.rounds * (kTileCycles + (cut.parts - 1) * kPartCycles);
   const double refills = cut.stays ? 0 : kRefillCycles * (tiles.rounds - 1) / cut.blocks;
-  const double begins = kLaunchCycles + kStageCycles * cut.stages * cut.slices;
+  const double begins = kLaunchCycles + kStageCycles * cut.stages;
   const double cycles =
       begins + first + hidden + ends + refills + adding_cycles(problem, cut, multiprocessors);
   return cycles / clock + copy_seconds(cut, arch);

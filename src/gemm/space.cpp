@@ -19,7 +19,7 @@ constexpr int kScaledWidths[] = {128};
 
 // The space of one kernel. Each warpgroup multiplies 64 rows of one operand's tile by all rows of
 // the other's, or so many after each other as there are BANDS. Between which values WARPGROUPS,
-// BANDS, `wide`, PANELS, SLICES, SPLITS, SHARERS, PARTS and GROUP vary is what the kernel's template
+// BANDS, `wide`, PANELS, SPLITS, IN_FLIGHT, SHARERS, A_SHARERS, PARTS and GROUP vary is what the kernel's template
 // says of them.
 struct Space {
   std::string_view kernel;
@@ -73,9 +73,10 @@ struct Axes {
   std::span<const int> bands;
   std::span<const int> widths;
   std::span<const int> panels;  // of 128 bytes
-  std::span<const int> slices;
   std::span<const int> splits;
+  std::span<const int> in_flight;
   std::span<const int> sharers;
+  std::span<const int> a_sharers;
   std::span<const int> parts;
   std::span<const int> groups;  // rows of tiles whose operands stay in the second-level cache
 };
@@ -88,9 +89,10 @@ Axes axes_of(const Space& space) {
           .bands = space.fixed_bands.empty() ? values("BANDS") : space.fixed_bands,
           .widths = space.wide.empty() ? space.fixed_widths : values(space.wide),
           .panels = values("PANELS"),
-          .slices = values("SLICES"),
           .splits = values("SPLITS"),
+          .in_flight = values("IN_FLIGHT"),
           .sharers = values("SHARERS"),
+          .a_sharers = values("A_SHARERS"),
           .parts = space.fixed_parts.empty() ? values("PARTS") : space.fixed_parts,
           .groups = values("GROUP")};
 }
@@ -100,8 +102,6 @@ constexpr int kStagesMax = 12;
 constexpr int kBarrierBytes = 1024;  // and what alignment takes
 constexpr int kRegisters = 56;       // of a thread, besides its sums
 constexpr int kSumBytes = 4;
-constexpr int kSliceGap = 8;  // elements
-constexpr int kSlicedWidthMin = 64;
 constexpr int kWarpgroupsOfBands = 2;  // only so many have registers for the sums of two bands
 
 // The rows of a batch-invariant problem are cut as if there were so many.
@@ -109,16 +109,13 @@ constexpr std::int64_t kInvariantRows = 4096;
 
 // --- what a multiprocessor holds
 
-// Of one stage of each slice's ring.
 int stage_bytes(const Space& space, const Cut& v) {
-  return ((v.m + v.n) * v.k_bytes + v.m * space.row_bytes) * v.slices;
+  return (v.m + v.n) * v.k_bytes + v.m * space.row_bytes;
 }
 
-// A second slice's sums pass through shared memory too, with gaps between the rows.
 int result_bytes(const Problem& problem, const Cut& v) {
   const int element = v.splits > 1 ? kSumBytes : size_bytes(problem.c);
-  const int sums = (v.slices - 1) * v.n * (v.m + kSliceGap) * kSumBytes;
-  return v.m * v.n / v.parts * element + sums;
+  return v.m * v.n / v.parts * element;
 }
 
 // Stages that fit when `blocks` share a multiprocessor; no more than a tile has steps, since the
@@ -128,7 +125,7 @@ int stages_of(const Space& space, const Problem& problem, const Cut& v, const ta
   const int room =
       std::min(share, arch.smem_per_block_max) - result_bytes(problem, v) - kBarrierBytes;
   const std::int64_t steps =
-      ceil_div(ceil_div(problem.k * size_bytes(problem.a), v.k_bytes), v.splits * v.slices);
+      ceil_div(ceil_div(problem.k * size_bytes(problem.a), v.k_bytes), v.splits);
   const auto useful = static_cast<int>(std::clamp<std::int64_t>(steps, kStagesMin, kStagesMax));
   return std::min(useful, std::max(0, room) / stage_bytes(space, v));
 }
@@ -137,7 +134,7 @@ int stages_of(const Space& space, const Problem& problem, const Cut& v, const ta
 bool registers_fit(const Space& space, const Cut& v, const target::Arch& arch) {
   const int width = space.rows_of_b ? v.m : v.n;
   const int registers = width / 2 + kRegisters;
-  const int threads = (v.warpgroups * v.slices + 1) * target::kWarpgroupLanes;
+  const int threads = (v.warpgroups + 1) * target::kWarpgroupLanes;
   return v.blocks == 1 || v.blocks * threads * registers <= arch.registers_per_sm;
 }
 
@@ -191,8 +188,9 @@ Defines defines_of(const Point& point) {
   add(cut.group > 0, "GROUP", cut.group);
   add(!axes.panels.empty(), "PANELS", point.panels);
   add(axes.parts.size() > 1, "PARTS", cut.parts);
+  add(cut.a_sharers > 1, "A_SHARERS", cut.a_sharers);
+  add(cut.in_flight > 1, "IN_FLIGHT", cut.in_flight);
   add(cut.sharers > 1, "SHARERS", cut.sharers);
-  add(cut.slices > 1, "SLICES", cut.slices);
   add(cut.splits > 1, "SPLITS", cut.splits);
   add(true, "STAGES", cut.stages);
   add(!space.wide.empty(), space.wide, point.width);
@@ -268,17 +266,12 @@ void Walk::shape(Point point) {
   }
 }
 
-// Slices help where products, and not loads, take a stage's time.
 void Walk::cuts(Point point) {
   Cut& cut = point.cut;
-  for (const int slices : or_one(axes.slices)) {
-    if (slices > 1 && (cut.warpgroups > 1 || point.width < kSlicedWidthMin)) continue;
-    cut.slices = slices;
-    for (const int parts : or_one(axes.parts)) {
-      if (cut.bands > 1 && parts > 1 && cut.tiles == 1) continue;
-      cut.parts = parts;
-      rings(point);
-    }
+  for (const int parts : or_one(axes.parts)) {
+    if (cut.bands > 1 && parts > 1 && cut.tiles == 1) continue;
+    cut.parts = parts;
+    rings(point);
   }
 }
 
@@ -293,17 +286,27 @@ void Walk::rings(Point point) {
     if (cut.stages < kStagesMin || cut.stages == last) continue;
     if (!registers_fit(space, cut, arch)) continue;
     last = cut.stages;
-    shared(point);
+    for (const int in_flight : or_one(axes.in_flight)) {
+      if (cut.stages <= in_flight) continue;
+      cut.in_flight = in_flight;
+      shared(point);
+    }
   }
 }
 
 // That blocks load a tile together is timed, not modelled: as good as the same without comes behind it.
 void Walk::shared(Point point) {
   const std::int64_t rows = ceil_div(deciding.m, point.cut.m);
+  const std::int64_t cols = ceil_div(deciding.n, point.cut.n);
   for (const int sharers : or_one(axes.sharers)) {
-    if (rows % sharers != 0 || (sharers > 1 && point.cut.blocks > 1)) continue;
-    point.cut.sharers = sharers;
-    groups(point);
+    for (const int a_sharers : or_one(axes.a_sharers)) {
+      if (rows % sharers != 0 || cols % a_sharers != 0) continue;
+      if (a_sharers > 1 && (sharers > 1 || point.cut.m < point.cut.n)) continue;
+      if (sharers * a_sharers > 1 && point.cut.blocks > 1) continue;
+      point.cut.sharers = sharers;
+      point.cut.a_sharers = a_sharers;
+      groups(point);
+    }
   }
 }
 

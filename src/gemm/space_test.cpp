@@ -83,12 +83,12 @@ TEST(Space, MeasuredWinnersAreAmongTheFirst) {
   }
 }
 
-// A result in one part when K is short; two slices of K when one wave of small tiles has them all.
+// A result in one part when K is short; two stages in flight when one wave of small tiles has them all.
 TEST(Space, WaysRoundAnIdleMatrixUnitAreAmongTheFirst) {
   EXPECT_TRUE(keeps({.m = 4096, .n = 24576, .k = 1536}, "gemm_sm90",
                     {{"TILE_N", "256"}, {"PARTS", "1"}, {"STAGES", "3"}}));
   EXPECT_TRUE(keeps({.m = 512, .n = 2112, .k = 7168}, "gemm_skinny_sm90",
-                    {{"TILE_M", "128"}, {"SLICES", "2"}, {"PANELS", "1"}}));
+                    {{"TILE_M", "128"}, {"IN_FLIGHT", "2"}, {"PANELS", "1"}}));
 }
 
 TEST(Space, WinnersOfFewRowsAreAmongTheFirst) {

@@ -149,28 +149,22 @@ def dense_cases():
             yield Case("gemm_sm90", shape, {**defines, **more}, ("--expect", PRODUCT), by_element)
 
 
-# (rows of a, warpgroups, panels, slices, splits, stages, blocks that share b)
+# (rows of a, warpgroups, panels, stages in flight, splits, stages, blocks that share b, and a)
 SKINNY = (
-    (8, 1, 1, 1, 1, 3, 1),
-    (16, 1, 2, 1, 1, 2, 1),
-    (16, 2, 2, 1, 3, 2, 1),
-    (32, 1, 2, 1, 9, 2, 1),
-    (64, 2, 1, 1, 3, 3, 1),
-    (128, 1, 2, 1, 1, 2, 1),
-    (128, 1, 1, 1, 9, 2, 1),
-    (64, 1, 1, 2, 1, 2, 1),
-    (48, 1, 2, 2, 3, 2, 1),
-    (16, 1, 2, 1, 1, 2, 2),
-    (32, 2, 1, 1, 3, 3, 2),
-    (64, 1, 1, 2, 1, 2, 2),
+    (8, 1, 1, 1, 1, 3, 1, 1), (16, 1, 2, 1, 1, 2, 1, 1), (16, 2, 2, 2, 3, 2, 1, 1),
+    (32, 1, 2, 1, 9, 2, 1, 1), (64, 2, 1, 1, 3, 3, 1, 1), (128, 1, 2, 1, 1, 2, 1, 1),
+    (128, 1, 1, 2, 9, 3, 1, 1), (64, 1, 1, 2, 1, 2, 1, 1), (48, 1, 2, 2, 3, 3, 1, 1),
+    (16, 1, 2, 1, 1, 2, 2, 1), (32, 2, 1, 1, 3, 3, 2, 1), (64, 1, 1, 2, 1, 2, 2, 1),
+    (64, 1, 1, 2, 1, 3, 1, 4), (32, 2, 1, 1, 2, 2, 1, 2),
 )
 
 
 def skinny_cases():
     ways = [(way, TYPES[0]) for way in SKINNY] + list(zip(SKINNY, TYPES[1:]))
-    for (tile_m, warpgroups, panels, slices, splits, stages, sharers), (dtype, out, acc) in ways:
+    for (tile_m, warpgroups, panels, in_flight, splits, stages, sharers, a_sharers), (dtype, out, acc) in ways:
         defines = dict(DTYPE=dtype, OUT=out, ACC=acc, TILE_M=tile_m, WARPGROUPS=warpgroups)
-        defines |= dict(PANELS=panels, SLICES=slices, SPLITS=splits, STAGES=stages, SHARERS=sharers)
+        defines |= dict(PANELS=panels, IN_FLIGHT=in_flight, SPLITS=splits, STAGES=stages)
+        defines |= dict(SHARERS=sharers, A_SHARERS=a_sharers)
         depth = depth_of(dtype) * panels
         for shape in shapes(tile_m, 64 * warpgroups, depth, stages, units_of(dtype, out)):
             rows = dict(LDC=shape["N"]) if splits > 1 else {}
@@ -586,18 +580,21 @@ MISTAKES = {
         *RING,
         ("first + k, k % STAGES", "k, k % STAGES", "result-outside"),
         ("foreach s in [S] x", "foreach s in [S - 1] x", "result-outside"),
-        ("tile_n * WARPGROUPS + 1, N", "tile_n * WARPGROUPS, N", "race"),
+        ("tile_n * WARPGROUPS + p, N", "tile_n * WARPGROUPS, N", "race"),
     ),
     "gemm_skinny_sm90 of blocks that share": (
         ("trigger.cluster empty[stage];", "trigger empty[stage];", "race"),
         ("wait empty[stage];", "", "phase-overrun"),
-        ("by [1, SHARERS, 1] : cluster", "by [1, 1, SHARERS] : cluster", "result-outside"),
+        ("by [1, SHARERS, A_SHARERS] : cluster", "by [1, A_SHARERS, SHARERS] : cluster", "result-outside"),
         (".multicast b.subspan(D, C).at(j, k)", ".multicast b.subspan(D, C).at(j, i)", "result-outside"),
     ),
-    "gemm_skinny_sm90 in slices": (
-        ("wait added;", "", "uninitialised-read"),
-        ("mc.at(i, j) += slice_s.at(i, j);", "mc.at(i, j) = mc.at(i, j);", "store-unread"),
-        ("full1, empty1, count / 2, 0)", "full1, empty1, count / 3, 0)", "result-outside"),
+    "gemm_skinny_sm90 with two stages in flight": (
+        ("wait full[next];", "", "race"),
+        ("give_back<BLOCKS>(empty, k % S);", "give_back<BLOCKS>(empty, next);", "deadlock"),
+        ("give_back<BLOCKS>(empty, k % S);", "", "deadlock"),
+        ("mma.wait<1>;", "mma.wait<2>;", "race"),
+        ("    mma.wait<0>;\n  }\n}", "  }\n}", "race"),
+        ("foreach k in [count - 1]", "foreach k in [count - 2]", "result-outside"),
     ),
     "gemm_block_scaled_sm90": (
         ("wait full[stage];", "", "race"),
@@ -723,9 +720,9 @@ class NegativeControl(Broken):
         shape, defines = dict(M=60, N=200, K=1000), dict(SHARERS=2, STAGES=2)
         self.expect_all_found("gemm_skinny_sm90 of blocks that share", shape, defines, PRODUCT)
 
-    def test_skinny_in_slices(self):
-        shape, defines = dict(M=70, N=136, K=1000), dict(SLICES=2, TILE_M=64, STAGES=2, PANELS=1)
-        self.expect_all_found("gemm_skinny_sm90 in slices", shape, defines, PRODUCT)
+    def test_skinny_with_two_stages_in_flight(self):
+        shape, defines = dict(M=70, N=136, K=1000), dict(IN_FLIGHT=2, TILE_M=64, STAGES=3, PANELS=1)
+        self.expect_all_found("gemm_skinny_sm90 with two stages in flight", shape, defines, PRODUCT)
 
     def expect_all_found(self, name, shape, defines, *options):
         kernel = name.split()[0]
