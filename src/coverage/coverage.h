@@ -28,6 +28,9 @@ void check_coverage(const ir::Function& function, Diagnostics& diags);
 void check_coverage(const ir::Function& function, const std::vector<std::int64_t>& vars,
                     Diagnostics& diags);
 
+// Reports multicasts of which the blocks of a cluster ask different tiles.
+void check_multicasts(const ir::Function& function, Diagnostics& diags);
+
 // Reports products of what does not belong together, or whose place or accumulator is wrong.
 void check_products(const ir::Function& function, Diagnostics& diags);
 

@@ -20,6 +20,7 @@ DiagId id_of(ReportKind kind) {
     case ReportKind::kUninitialised: return DiagId::kUninitialisedRead;
     case ReportKind::kOutOfBounds: return DiagId::kOutOfBounds;
     case ReportKind::kMisaligned: return DiagId::kMisaligned;
+    case ReportKind::kMulticast: return DiagId::kMulticastDiffers;
     case ReportKind::kAssertion: return DiagId::kAssertFailed;
     case ReportKind::kDivisionByZero: return DiagId::kRunDivisionByZero;
     case ReportKind::kOverrun: return DiagId::kPhaseOverrun;

@@ -258,6 +258,14 @@ void find_what_is_written_out(Sema& sema, const Reading& reading,
       may_have(reading, function, [&](Span span) { return stores_a_part(reading.ast, span); });
 }
 
+// What a legal function does wrong.
+void check_meaning(const ir::Function& function, Diagnostics& diags) {
+  warn_of_lost_writes(function, diags);
+  coverage::check_multicasts(function, diags);
+  coverage::check_products(function, diags);
+  if (!diags.has_errors()) coverage::check_coverage(function, diags);
+}
+
 ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_function,
                           Diagnostics& diags, Shapes& shapes) {
   const auto& [ast, arch, sources, functions, looks_ahead] = reading;
@@ -323,9 +331,7 @@ ir::Function analyse_once(const Reading& reading, const ast::TileFunction& tile_
         .emit();
   }
   if (diags.has_errors() || !check_votes(sema)) return function;
-  warn_of_lost_writes(function, diags);
-  coverage::check_products(function, diags);
-  if (!diags.has_errors()) coverage::check_coverage(function, diags);
+  check_meaning(function, diags);
   return function;
 }
 

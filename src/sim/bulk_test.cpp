@@ -396,6 +396,20 @@ TEST(Clusters, AMulticastLandsInBothBlocks) {
   }
 }
 
+// Each block fetches its half: of one tile, for one place.
+TEST(Clusters, AMulticastIsOfOneTile) {
+  const auto said = [](const std::string& line, const std::string& now) {
+    const Outcome outcome = outcome_of(replaced(kCluster, line, now), 0);
+    for (const Report& report : outcome.reports) {
+      if (report.kind == ReportKind::kMulticast) return report.message;
+    }
+    return text_of(outcome);
+  };
+  EXPECT_EQ(said("origin=[64*k, 0]", "origin=[64*k + 64*c, 0]"),
+            "a multicast of different tiles: block 0 of the cluster copies from `x[0, 0]`, block 1 "
+            "from `x[64, 0]`");
+}
+
 TEST(Clusters, ATriggerOfTheClusterCountsInEachBlock) {
   expect_found(replaced(kCluster, "cluster arrival=warp", "arrival=warp"), ReportKind::kDeadlock);
   expect_found(replaced(kCluster, "ready arrivals=2", "ready arrivals=3"), ReportKind::kDeadlock);

@@ -196,6 +196,7 @@ std::string lacks_text(const Machine& machine, std::uint32_t block, std::uint32_
 void start_events(Machine& machine) {
   machine.slots.resize(std::size_t{machine.agents.blocks} * machine.agents.slots);
   machine.boxes.clear();
+  machine.multicasts.clear();
   machine.tracked.clear();
   for (std::size_t i = 0; i < machine.slots.size(); ++i) {
     EventSlot& state = machine.slots[i];

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ir/printed.h"
@@ -214,6 +216,19 @@ struct Dumping {
 class Tracer;
 class Counting;
 
+// What the blocks of a cluster ask of one multicast: each fetches a part of what has to be one tile, for one place.
+struct Multicasts {
+  struct Asked {
+    std::uint32_t block = 0;
+    Coordinates from = {};
+    Coordinates to = {};
+    std::uint32_t slot = 0;
+  };
+  std::deque<Asked> asked;                // by the first block that came, from the oldest on
+  std::uint64_t oldest = 0;               // that not all blocks have come to
+  std::vector<std::uint64_t> times = {};  // by block: how often it has come
+};
+
 struct Machine {
   Machine(const ir::Function& f, const Program& p, Reporter& r, Tally& t, bool c)
       : function(f), program(p), reporter(r), tally(t), checks(c) {}
@@ -248,10 +263,12 @@ struct Machine {
   Dumping* dumping = nullptr;                           // where anybody asked for it
   Counting* counting = nullptr;                         // where only counts matter; usually none
   std::uint64_t votes = 0;                              // that warps have held there
-  const Warp* running = nullptr;             // by run_warp; its counter is at what it executes
-  std::vector<Clock> clocks;                 // warp * knowledge() + agent, four times over
-  std::vector<EventSlot> slots;              // block * agents.slots + slot
-  std::deque<BulkBox> boxes;                 // on their way, oldest first
+  const Warp* running = nullptr;  // by run_warp; its counter is at what it executes
+  std::vector<Clock> clocks;      // warp * knowledge() + agent, four times over
+  std::vector<EventSlot> slots;   // block * agents.slots + slot
+  std::deque<BulkBox> boxes;      // on their way, oldest first
+  // By the plan, and by the warp of a block that starts it.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Multicasts> multicasts;
   std::deque<TrackedGroup> tracked;          // the same
   std::int64_t registers_at_start = 0;       // of a thread
   std::vector<std::int64_t> free_registers;  // by block: given away, and not taken

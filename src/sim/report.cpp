@@ -43,6 +43,7 @@ std::string_view name(ReportKind kind) {
     case ReportKind::kUninitialised: return "uninitialised";
     case ReportKind::kOutOfBounds: return "out-of-bounds";
     case ReportKind::kMisaligned: return "misaligned";
+    case ReportKind::kMulticast: return "multicast-differs";
     case ReportKind::kAssertion: return "assertion";
     case ReportKind::kDivisionByZero: return "division-by-zero";
     case ReportKind::kOverrun: return "phase-overrun";

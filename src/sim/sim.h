@@ -100,6 +100,7 @@ enum class ReportKind : std::uint8_t {
   kUninitialised,
   kOutOfBounds,
   kMisaligned,
+  kMulticast,  // of which the blocks of a cluster ask different tiles
   kAssertion,
   kDivisionByZero,
   kOverrun,     // an event whose phases run ahead of a waiter, or that gets too many arrivals

@@ -585,8 +585,8 @@ MISTAKES = {
     "gemm_skinny_sm90 of blocks that share": (
         ("trigger.cluster empty[stage];", "trigger empty[stage];", "race"),
         ("wait empty[stage];", "", "phase-overrun"),
-        ("by [1, SHARERS, A_SHARERS] : cluster", "by [1, A_SHARERS, SHARERS] : cluster", "result-outside"),
-        (".multicast b.subspan(D, C).at(j, k)", ".multicast b.subspan(D, C).at(j, i)", "result-outside"),
+        ("by [1, SHARERS, A_SHARERS] : cluster", "by [1, A_SHARERS, SHARERS] : cluster", "multicast-differs"),
+        (".multicast b.subspan(D, C).at(j, k)", ".multicast b.subspan(D, C).at(j, i)", "multicast-differs"),
     ),
     "gemm_skinny_sm90 with two stages in flight": (
         ("wait full[next];", "", "race"),

@@ -1,0 +1,123 @@
+// Multicasts in a cluster: each block fetches a part of one tile for all, so that all of them have to
+// ask for the same.
+//
+//   parallel {rank} by [2] : cluster, parallel i by 2*n : block
+//     tma.copy.multicast x.subspan(64, 64).at(i / 2, k) => s    the same in neighbours
+//     tma.copy.multicast x.subspan(64, 64).at(i, k) => s        half of one tile, half of another
+#include <algorithm>
+#include <random>
+
+#include "coverage/coverage.h"
+#include "support/format.h"
+
+namespace kiln::coverage {
+
+namespace {
+
+// Places are compared with so many values of all other variables. One that is the same in the
+// cluster for some of them may always be: where blocks are numbered through, it depends on how many
+// there are along an axis, and whoever launches sees to that.
+constexpr int kTries = 32;
+constexpr std::int64_t kValueMax = 1 << 14;
+
+class Cluster {
+ public:
+  Cluster(const ir::Function& function, const ir::Parallel& launch)
+      : function_(function), launch_(launch) {
+    for (const ir::VarId var : launch.cluster) {
+      extents_.push_back(function.vars[var].extent.constant().value_or(1));
+      blocks_ *= extents_.back();
+    }
+  }
+
+  // Whether it has several values in the cluster, whatever else it depends on.
+  [[nodiscard]] bool always_differs(const ir::Expr& place) const {
+    std::vector<ir::VarId> vars;
+    place.collect_vars(vars);
+    const bool bound = std::ranges::any_of(
+        vars, [&](ir::VarId var) { return function_.vars[var].kind == ir::VarKind::kBound; });
+    if (bound || place.overflowed()) return false;
+    std::mt19937_64 random(1);
+    for (int i = 0; i < kTries; ++i) {
+      std::vector<std::int64_t> values(function_.vars.size());
+      for (const ir::VarId var : vars) {
+        values[var.index] = 1 + static_cast<std::int64_t>(random() % kValueMax);
+      }
+      if (!differs(place, values)) return false;
+    }
+    return true;
+  }
+
+ private:
+  // `values` are those of the variables in one block.
+  [[nodiscard]] bool differs(const ir::Expr& place, std::vector<std::int64_t> values) const {
+    std::optional<std::int64_t> first;
+    for (std::int64_t block = 0; block < blocks_; ++block) {
+      std::int64_t rest = block;
+      for (std::size_t axis = extents_.size(); axis-- > 0;) {
+        const std::int64_t rank = rest % extents_[axis];
+        rest /= extents_[axis];
+        std::int64_t& at = values[launch_.vars[axis].index];
+        at = at / extents_[axis] * extents_[axis] + rank;
+        values[launch_.cluster[axis].index] = rank;
+      }
+      const std::int64_t value = place.evaluate(values);
+      if (first.value_or(value) != value) return true;
+      first = value;
+    }
+    return false;
+  }
+
+  const ir::Function& function_;
+  const ir::Parallel& launch_;
+  std::vector<std::int64_t> extents_;
+  std::int64_t blocks_ = 1;
+};
+
+struct End {
+  ir::ValueId view;
+  std::string_view way;
+};
+
+// The first end of a copy that differs, said.
+std::optional<std::string> difference(const ir::Function& function, const Cluster& cluster,
+                                      const ir::Copy& copy) {
+  const auto name = [&](ir::VarId var) { return function.vars[var].name; };
+  for (const auto& [view, way] : {End{copy.src, "from"}, End{copy.dst, "to"}}) {
+    const ir::ResolvedView end = ir::resolve_view(function, view);
+    for (std::size_t d = 0; d < end.origin.size(); ++d) {
+      if (!cluster.always_differs(end.origin[d])) continue;
+      return format("where it copies {} `{}`, dimension {} is `{}`", way,
+                    function.values[end.root].name, d, end.origin[d].text(name));
+    }
+  }
+  if (!cluster.always_differs(copy.slot)) return std::nullopt;
+  return format("the number of its event is `{}`", copy.slot.text(name));
+}
+
+}  // namespace
+
+void check_multicasts(const ir::Function& function, Diagnostics& diags) {
+  ir::walk(function, function.body, [&](ir::OpId id) {
+    const auto* launch = std::get_if<ir::Parallel>(&function.ops[id].data);
+    if (launch == nullptr || launch->cluster.empty()) return;
+    const Cluster cluster(function, *launch);
+    ir::walk(function, launch->body, [&](ir::OpId inner) {
+      const auto* copy = std::get_if<ir::Copy>(&function.ops[inner].data);
+      if (copy == nullptr || !copy->multicast) return;
+      const auto differs = difference(function, cluster, *copy);
+      if (!differs) return;
+      (void)diags
+          .report<diag::MulticastDiffers>(function.ops[inner].span,
+                                          format("a multicast of different tiles: {}, which "
+                                                 "differs between the blocks of a cluster",
+                                                 *differs))
+          .help(
+              "each block fetches a part of one tile for all: let its place be the same in all "
+              "blocks of a cluster, or leave `.multicast` out")
+          .emit();
+    });
+  });
+}
+
+}  // namespace kiln::coverage
