@@ -12,15 +12,23 @@ Checked<bool> place_barriers(ir::Module& module, Diagnostics& diags) {
     const bool one_warp = threads && *threads <= target::kWarpLanes;
     Placer placer(function, body_of(function, launch), one_warp);
     placer.run();
-    for (const ir::OpId id : placer.impossible()) {
+    for (const auto& [id, barrier] : placer.impossible()) {
       failed = true;
-      (void)diags
-          .report<diag::CollectiveDivergent>(function.ops[id].span,
-                                             "a barrier of the cluster in front of this", "block")
-          .help(
-              "let all threads write and read what blocks of the cluster share, and choose behind "
-              "it")
-          .emit();
+      const auto report = [&] {
+        return diags
+            .report<diag::CollectiveDivergent>(function.ops[id].span,
+                                               barrier.of_cluster
+                                                   ? "a barrier of the cluster in front of this"
+                                                   : "a barrier in front of this",
+                                               "block")
+            .help("let all threads write and read what {} share, and choose behind it",
+                  barrier.of_cluster ? "blocks of the cluster" : "threads of the block");
+      };
+      if (!barrier.where.valid()) {
+        (void)report().emit();
+        continue;
+      }
+      (void)report().label(barrier.where, "this differs between the threads of a block").emit();
     }
   });
   if (failed) return diags.failed();
