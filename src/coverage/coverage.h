@@ -28,6 +28,9 @@ void check_coverage(const ir::Function& function, Diagnostics& diags);
 void check_coverage(const ir::Function& function, const std::vector<std::int64_t>& vars,
                     Diagnostics& diags);
 
+// Reports what threads of a unit do together, at places that differ between them.
+void check_unit_places(const ir::Function& function, Diagnostics& diags);
+
 // Reports multicasts of which the blocks of a cluster ask different tiles.
 void check_multicasts(const ir::Function& function, Diagnostics& diags);
 

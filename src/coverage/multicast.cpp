@@ -17,7 +17,7 @@ namespace {
 // Places are compared with so many values of all other variables. One that is the same in the
 // cluster for some of them may always be: where blocks are numbered through, it depends on how many
 // there are along an axis, and whoever launches sees to that.
-constexpr int kTries = 32;
+constexpr int kTries = 64;
 constexpr std::int64_t kValueMax = 1 << 14;
 
 class Cluster {
@@ -41,7 +41,7 @@ class Cluster {
     for (int i = 0; i < kTries; ++i) {
       std::vector<std::int64_t> values(function_.vars.size());
       for (const ir::VarId var : vars) {
-        values[var.index] = 1 + static_cast<std::int64_t>(random() % kValueMax);
+        values[var.index] = value_of(function_.vars[var], random(), i);
       }
       if (!differs(place, values)) return false;
     }
@@ -49,6 +49,16 @@ class Cluster {
   }
 
  private:
+  // A value that the variable may have: the least ones come first.
+  static std::int64_t value_of(const ir::Var& var, std::uint64_t random, int number) {
+    const std::int64_t least = var.kind == ir::VarKind::kDim ? 1 : 0;
+    const auto extent = var.extent.constant();
+    const std::int64_t below = extent        ? std::max<std::int64_t>(1, *extent)
+                               : number == 0 ? 1
+                                             : kValueMax;
+    return least + static_cast<std::int64_t>(random % static_cast<std::uint64_t>(below));
+  }
+
   // `values` are those of the variables in one block.
   [[nodiscard]] bool differs(const ir::Expr& place, std::vector<std::int64_t> values) const {
     std::optional<std::int64_t> first;
@@ -74,25 +84,51 @@ class Cluster {
   std::int64_t blocks_ = 1;
 };
 
-struct End {
-  ir::ValueId view;
-  std::string_view way;
-};
+// The first dimension of a place that differs, said.
+std::optional<std::string> difference(const ir::Function& function, const Cluster& cluster,
+                                      ir::ValueId view, std::string_view way) {
+  const auto name = [&](ir::VarId var) { return function.vars[var].name; };
+  const ir::ResolvedView end = ir::resolve_view(function, view);
+  for (std::size_t d = 0; d < end.origin.size(); ++d) {
+    if (!cluster.always_differs(end.origin[d])) continue;
+    return format("where it copies {} `{}`, dimension {} is `{}`", way,
+                  function.values[end.root].name, d, end.origin[d].text(name));
+  }
+  return std::nullopt;
+}
 
-// The first end of a copy that differs, said.
+// What differs. Where both ends do, each block may take the same tiles to the same places in an order of its own.
 std::optional<std::string> difference(const ir::Function& function, const Cluster& cluster,
                                       const ir::Copy& copy) {
-  const auto name = [&](ir::VarId var) { return function.vars[var].name; };
-  for (const auto& [view, way] : {End{copy.src, "from"}, End{copy.dst, "to"}}) {
-    const ir::ResolvedView end = ir::resolve_view(function, view);
-    for (std::size_t d = 0; d < end.origin.size(); ++d) {
-      if (!cluster.always_differs(end.origin[d])) continue;
-      return format("where it copies {} `{}`, dimension {} is `{}`", way,
-                    function.values[end.root].name, d, end.origin[d].text(name));
+  auto from = difference(function, cluster, copy.src, "from");
+  auto to = difference(function, cluster, copy.dst, "to");
+  if (from && to) return std::nullopt;
+  return from ? from : to;
+}
+
+// Under a condition another operation may be the other blocks': the run compares those.
+void check_region(const ir::Function& function, const Cluster& cluster, ir::RegionId region,
+                  Diagnostics& diags) {
+  for (const ir::OpId id : function.regions[region].ops) {
+    const ir::Op& op = function.ops[id];
+    const auto* copy = std::get_if<ir::Copy>(&op.data);
+    const auto differs =
+        copy != nullptr && copy->multicast ? difference(function, cluster, *copy) : std::nullopt;
+    if (differs) {
+      (void)diags
+          .report<diag::MulticastDiffers>(
+              op.span, format("a multicast of different tiles: {}, which differs between the "
+                              "blocks of a cluster",
+                              *differs))
+          .help(
+              "each block fetches a part of one tile for all: let its place be the same in all "
+              "blocks of a cluster, or leave `.multicast` out")
+          .emit();
     }
+    if (op.kind() == ir::OpKind::kIf) continue;
+    for (const ir::RegionId inner : ir::regions_of(op))
+      check_region(function, cluster, inner, diags);
   }
-  if (!cluster.always_differs(copy.slot)) return std::nullopt;
-  return format("the number of its event is `{}`", copy.slot.text(name));
 }
 
 }  // namespace
@@ -101,22 +137,7 @@ void check_multicasts(const ir::Function& function, Diagnostics& diags) {
   ir::walk(function, function.body, [&](ir::OpId id) {
     const auto* launch = std::get_if<ir::Parallel>(&function.ops[id].data);
     if (launch == nullptr || launch->cluster.empty()) return;
-    const Cluster cluster(function, *launch);
-    ir::walk(function, launch->body, [&](ir::OpId inner) {
-      const auto* copy = std::get_if<ir::Copy>(&function.ops[inner].data);
-      if (copy == nullptr || !copy->multicast) return;
-      const auto differs = difference(function, cluster, *copy);
-      if (!differs) return;
-      (void)diags
-          .report<diag::MulticastDiffers>(function.ops[inner].span,
-                                          format("a multicast of different tiles: {}, which "
-                                                 "differs between the blocks of a cluster",
-                                                 *differs))
-          .help(
-              "each block fetches a part of one tile for all: let its place be the same in all "
-              "blocks of a cluster, or leave `.multicast` out")
-          .emit();
-    });
+    check_region(function, Cluster(function, *launch), launch->body, diags);
   });
 }
 

@@ -16,6 +16,10 @@ struct Rule {
 };
 [[nodiscard]] const std::vector<Rule>& rules();
 
+// The operations that read shared memory which threads wrote together, with no barrier since. In a
+// finished function there are none.
+[[nodiscard]] std::vector<OpId> reads_without_barrier(const Function& function);
+
 // Every broken rule of the module's form and below: "copy-ranks-agree: copy %3 ... ".
 [[nodiscard]] std::vector<std::string> verify(const Module& module);
 

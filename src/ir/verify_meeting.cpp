@@ -7,6 +7,7 @@
 #include "ir/parts.h"
 #include "ir/prove.h"
 #include "ir/rules.h"
+#include "ir/verify.h"
 #include "target/arch.h"
 #include "target/registers.h"
 
@@ -182,15 +183,14 @@ ValueId shared_written_together(const Function& f, const Op& op) {
   return shared_buffer(f, view).valid() ? view : ValueId{};
 }
 
-void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes& mistakes) {
+std::vector<OpId> unmet_reads(const Function& f) {
+  std::vector<OpId> out;
   const PartsOfViews parts(f, f.body);
   follow(f, [&](OpId id, Region threads, Writes& unready) {
     const Op& op = f.ops[id];
     const ValueId read = tile_read(f, op);
-    if (read.valid() && is_unready(f, parts, unready, read, threads)) {
-      complain(mistakes, f, id, "no barrier since `%{}` was written",
-               f.values[root_of(f, read)].name);
-    }
+    const bool found = std::ranges::find(out, id) != out.end();
+    if (!found && read.valid() && is_unready(f, parts, unready, read, threads)) out.push_back(id);
     if (op.kind() == OpKind::kBarrier) {
       std::erase_if(unready,
                     [&](const auto& entry) { return is_in(f, entry.first.second, threads); });
@@ -198,6 +198,14 @@ void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes
     const ValueId target = shared_written_together(f, op);
     if (target.valid() && !has_one_thread(threads)) unready[{target, threads}] = 0;
   });
+  return out;
+}
+
+void shared_reads_are_behind_barriers(const Module&, const Function& f, Mistakes& mistakes) {
+  for (const OpId id : unmet_reads(f)) {
+    complain(mistakes, f, id, "no barrier since `%{}` was written",
+             f.values[root_of(f, tile_read(f, f.ops[id]))].name);
+  }
 }
 
 // Calls `visit(OpId, the region around it or null)` for each operation.
@@ -378,6 +386,8 @@ constexpr Rule kMeetingRules[] = {
 };
 
 }  // namespace
+
+std::vector<OpId> reads_without_barrier(const Function& function) { return unmet_reads(function); }
 
 std::span<const Rule> meeting_rules() { return kMeetingRules; }
 

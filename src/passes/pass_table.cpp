@@ -67,6 +67,7 @@ constexpr Pass kPasses[] = {
     {"skip-ones", skip_ones, Form::kMet},
     {"begin-sums", begin_sums, Form::kMet},
     {"drop-unread", drop_unread, Form::kMet},
+    {"check-meetings", check_meetings, Form::kMet},
 
     // How kernels are launched, which is about them as a whole.
     {"plan-launches", plan_launches, Form::kDecided},

@@ -46,4 +46,13 @@ namespace kiln::passes {
 
 Checked<bool> place_barriers(ir::Module& module, Diagnostics& diags);
 
+// Refuses what would have to wait where nobody can: a warp that reads shared memory which it, or others, wrote together
+// since all have met, under a condition that is not the same for all.
+//
+//   if (w == 1) {
+//     frag.store t, s;
+//     u = frag.load s;     needs a barrier in front, and only one warp is there
+//   }
+Checked<bool> check_meetings(ir::Module& module, Diagnostics& diags);
+
 }  // namespace kiln::passes

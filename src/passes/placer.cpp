@@ -300,31 +300,15 @@ Placer::Meeting Placer::needed(ir::RegionId region, std::size_t index, const Sta
   return most;
 }
 
-// Whether several threads do it together, to shared memory that others, or others of them, have used since they met.
-bool Placer::waits_for_others(const ir::Op& op, const State& state) const {
-  if (!ir::is_collective(op) || team().is_alone()) return false;
-  const Accesses now = wanted(op);
-  return std::ranges::any_of(state.accesses, [&](const Access& before) {
-    return !facts_.is_global(before.root) && std::ranges::any_of(now, [&](const Access& own) {
-      return between(before, own) != Meeting::kNone;
-    });
-  });
-}
-
 // Of the meetings that an operation needs the one that the threads here can have: where not all of them come by, none. That a
-// cluster cannot meet is remembered, and that a unit of several threads cannot wait for others. What threads do each by
-// itself the run looks at.
+// cluster cannot meet is remembered.
 Placer::Meeting Placer::possible(ir::RegionId region, std::size_t index, const State& state) {
+  if (diverged_ && !facts_.reads_other_blocks()) return Meeting::kNone;
   const ir::OpId id = function_.regions[region].ops[index];
   const Meeting meeting = needed(region, index, state);
   if (meeting == Meeting::kCluster && facts_.reads_other_blocks() &&
       (diverged_ || apart_ || state.some_left)) {
-    impossible_[id] = {.of_cluster = true, .where = where_};
-    return Meeting::kNone;
-  }
-  if (meeting == Meeting::kWarpgroup && warpgroups_) return meeting;
-  if ((diverged_ || uneven_) && waits_for_others(function_.ops[id], state)) {
-    impossible_[id] = {.where = where_};
+    impossible_.insert(id);
     return Meeting::kNone;
   }
   return diverged_ ? Meeting::kNone : meeting;
@@ -335,13 +319,12 @@ bool Placer::is_unfenced(const Access& access, bool global) const {
          facts_.is_read_asynchronously(access.root) && facts_.is_global(access.root) == global;
 }
 
-// Of whose threads the team consists at most.
-ir::Level Placer::unit() const {
-  if (team().is_in_one(target::kWarpLanes)) return ir::Level::kGroup;
-  return team().is_in_one(kWarpgroup) ? ir::Level::kGroup4 : ir::Level::kBlock;
+bool Placer::is_divergent(ir::ValueId value) const {
+  ir::Level unit = ir::Level::kBlock;
+  if (team().is_in_one(kWarpgroup)) unit = ir::Level::kGroup4;
+  if (team().is_in_one(target::kWarpLanes)) unit = ir::Level::kGroup;
+  return varying_.value(value, unit);
 }
-
-bool Placer::is_divergent(ir::ValueId value) const { return varying_.value(value, unit()); }
 
 bool Placer::is_whole_team(const ir::Barrier& barrier) const {
   if (barrier.level == ir::Level::kBlock) return true;
@@ -496,13 +479,19 @@ bool Placer::jumps(ir::RegionId body) const {
 Placer::State Placer::enter(ir::OpId id, ir::RegionId region, std::size_t& index, State state) {
   // A copy of the fields: inserting operations moves the arrays.
   const ir::Op op = function_.ops[id];
+  const bool outer_apart = apart_;
   if (const auto* loop = std::get_if<ir::For>(&op.data)) {
     const Trips trips = {.leaves_at_end = true, .again = runs_again(function_, *loop)};
-    State after = enter_any_loop(id, loop->body, state, trips);
+    apart_ = apart_ || varying_.control(id, ir::Level::kBlock);
+    State after = enter_loop(loop->body, state, trips);
+    apart_ = outer_apart;
     return always_runs(function_, *loop) ? after : merge(std::move(state), after);
   }
   if (const auto* loop = std::get_if<ir::Loop>(&op.data)) {
-    return enter_any_loop(id, loop->body, state, {.leaves_at_end = false, .again = true});
+    apart_ = apart_ || varying_.control(id, ir::Level::kBlock);
+    State after = enter_loop(loop->body, state, {.leaves_at_end = false, .again = true});
+    apart_ = outer_apart;
+    return after;
   }
   if (const auto* parallel = std::get_if<ir::Parallel>(&op.data)) {
     const int outer = nest_;
@@ -598,34 +587,15 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
   return with(std::move(state), facts_.own(op));
 }
 
-Placer::State Placer::enter_any_loop(ir::OpId id, ir::RegionId body, const State& state,
-                                     const Trips& trips) {
-  const bool outer_apart = apart_;
-  const bool outer_uneven = uneven_;
-  const bool outer_warpgroups = warpgroups_;
-  const Span outer_where = where_;
-  apart_ = apart_ || varying_.control(id, ir::Level::kBlock);
-  uneven_ = uneven_ || varying_.control(id, unit());
-  warpgroups_ = warpgroups_ && !varying_.control(id, ir::Level::kGroup4);
-  if (uneven_ && !outer_uneven && !diverged_) where_ = function_.ops[id].span;
-  State after = enter_loop(body, state, trips);
-  apart_ = outer_apart;
-  uneven_ = outer_uneven;
-  warpgroups_ = outer_warpgroups;
-  where_ = outer_where;
-  return after;
-}
-
 // A loop inside of others is entered as often as they go round, mostly alike: then it leaves what
 // it left before, and everything stands in it already.
 Placer::State Placer::enter_loop(ir::RegionId body, const State& state, const Trips& trips) {
   for (const Round& round : rounds_[body]) {
-    const bool alike = round.team == team_ && round.nest == nest_ &&
-                       round.diverged == (diverged_ || uneven_) && round.warpgroups == warpgroups_;
+    const bool alike = round.team == team_ && round.nest == nest_ && round.diverged == diverged_;
     if (alike && round.before == state) return round.after;
   }
   State after = go_round(body, state, trips);
-  rounds_[body].push_back({state, team_, nest_, diverged_ || uneven_, warpgroups_, after});
+  rounds_[body].push_back({state, team_, nest_, diverged_, after});
   return after;
 }
 
@@ -712,18 +682,10 @@ void Placer::await_tracked(ir::RegionId body) {
 // products and copies may.
 Placer::State Placer::enter_if(const ir::If& op, const State& state) {
   const bool outer = diverged_;
-  const Span outer_where = where_;
-  const bool outer_warpgroups = warpgroups_;
   diverged_ = outer || is_divergent(op.condition);
-  warpgroups_ = warpgroups_ && !varying_.value(op.condition, ir::Level::kGroup4);
-  if (diverged_ && !outer && !uneven_) {
-    where_ = function_.ops[function_.values[op.condition].def].span;
-  }
   State taken = place(op.then_body, state);
   const State other = op.else_body.valid() ? place(op.else_body, state) : state;
   diverged_ = outer;
-  warpgroups_ = outer_warpgroups;
-  where_ = outer_where;
   return merge(std::move(taken), other);
 }
 

@@ -22,12 +22,8 @@ class Placer {
   // `one_warp`: the block is no larger than a warp.
   Placer(ir::Function& function, ir::RegionId body, bool one_warp);
   void run();
-  // Operations that need a barrier where not all threads come by: of the cluster, or else of the block.
-  struct Impossible {
-    bool of_cluster = false;
-    Span where = {};  // what is not the same for all; none: some have left
-  };
-  [[nodiscard]] const std::map<ir::OpId, Impossible>& impossible() const { return impossible_; }
+  // Operations that need a barrier of the cluster where not all threads of a block come by.
+  [[nodiscard]] const std::set<ir::OpId>& impossible() const { return impossible_; }
 
  private:
   // Who waits for whom.
@@ -52,7 +48,6 @@ class Placer {
     int team = kBlockTeam;
     int nest = 0;
     bool diverged = false;
-    bool warpgroups = true;
     State after;
   };
   // Where a loop's body is left in the middle.
@@ -74,7 +69,6 @@ class Placer {
   State enter_inthreads(const ir::Inthreads& op, State state);
   void await_tracked(ir::RegionId body);
   State enter_if(const ir::If& op, const State& state);
-  State enter_any_loop(ir::OpId id, ir::RegionId body, const State& state, const Trips& trips);
   State enter_meeting(const ir::Op& op, State state);
 
   [[nodiscard]] static State merge(State a, const State& b);
@@ -99,12 +93,10 @@ class Placer {
   [[nodiscard]] Meeting needed_by_own_event(const ir::Op& op, const State& state) const;
   [[nodiscard]] Meeting needed(ir::RegionId region, std::size_t index, const State& state) const;
   [[nodiscard]] Meeting possible(ir::RegionId region, std::size_t index, const State& state);
-  [[nodiscard]] bool waits_for_others(const ir::Op& op, const State& state) const;
   [[nodiscard]] Meeting between(const Access& before, const Access& now) const;
   [[nodiscard]] Accesses of_regions(ir::RegionId region, std::size_t index) const;
   [[nodiscard]] Accesses wanted(const ir::Op& op) const;
   [[nodiscard]] bool is_unfenced(const Access& access, bool global) const;
-  [[nodiscard]] ir::Level unit() const;
   [[nodiscard]] bool is_divergent(ir::ValueId value) const;
   [[nodiscard]] bool is_whole_team(const ir::Barrier& barrier) const;
   [[nodiscard]] bool is_hidden(ir::ValueId event) const;
@@ -139,12 +131,9 @@ class Placer {
   std::set<ir::ValueId> in_two_halves_;  // events that whoever triggers them waits for, see `meets`
   std::set<ir::ValueId> multicast_;      // buffers, and events of such copies that sema made
   std::set<ir::ValueId> awaited_;        // events that regions have waited for
-  std::map<ir::OpId, Impossible> impossible_;
-  bool diverged_ = false;   // inside an `if` that not all threads of the team enter
-  bool uneven_ = false;     // inside a loop that they go round in different trips
-  bool warpgroups_ = true;  // each warpgroup goes through all of these together
-  Span where_ = {};         // that `if` or loop, the outermost
-  bool apart_ = false;      // inside one that threads of the block do
+  std::set<ir::OpId> impossible_;        // operations in front of which a cluster cannot meet
+  bool diverged_ = false;                // inside an `if` that not all threads of the team enter
+  bool apart_ = false;                   // inside a loop that they go round in different trips
 };
 
 }  // namespace kiln::passes

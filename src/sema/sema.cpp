@@ -262,6 +262,7 @@ void find_what_is_written_out(Sema& sema, const Reading& reading,
 void check_meaning(const ir::Function& function, Diagnostics& diags) {
   warn_of_lost_writes(function, diags);
   coverage::check_multicasts(function, diags);
+  coverage::check_unit_places(function, diags);
   coverage::check_products(function, diags);
   if (!diags.has_errors()) coverage::check_coverage(function, diags);
 }

@@ -269,41 +269,38 @@ void start_load(Machine& machine, Warp& warp, std::uint32_t lane, const BulkPlan
   }
 }
 
-std::string asked_text(const Machine& machine, const BulkPlan& plan, const Multicasts::Asked& first,
+std::string asked_text(const Machine& machine, const Multicasts::Asked& first,
                        const Multicasts::Asked& own) {
-  const auto both = [&](const Buffer& buffer, std::string_view way, const Coordinates& at,
-                        const Coordinates& own_at) {
+  if (own.block < first.block) return asked_text(machine, own, first);
+  if (first.buffer != own.buffer || first.from != own.from) {
     return format(
-        "a multicast of different tiles: block {} of the cluster copies {} `{}`, block {} {} `{}`",
-        first.block, way, buffer.element_text(at), own.block, way, buffer.element_text(own_at));
-  };
-  if (own.block < first.block) return asked_text(machine, plan, own, first);
-  if (first.from != own.from) return both(*plan.global.buffer, "from", first.from, own.from);
-  if (first.to != own.to) return both(*plan.shared.buffer, "to", first.to, own.to);
+        "a multicast of different tiles: block {} of the cluster copies from `{}`, block {} from "
+        "`{}`",
+        first.block, first.buffer->element_text(first.from), own.block,
+        own.buffer->element_text(own.from));
+  }
   return format("a multicast for different events: block {} of the cluster tells {}, block {} {}",
                 first.block, slot_text(machine, first.slot), own.block,
                 slot_text(machine, own.slot));
 }
 
-// Whether all blocks of the cluster ask the same of a multicast when they come to it for the same
-// time.
-void check_multicast(Machine& machine, const Warp& warp, std::uint32_t lane, std::uint32_t number,
+// Whether all blocks of the cluster ask for the same when they come for the same time with a multicast to this place.
+void check_multicast(Machine& machine, const Warp& warp, std::uint32_t lane, const BulkPlan& plan,
                      std::uint32_t slot) {
-  const BulkPlan& plan = machine.program.bulk_copies[number];
-  Multicasts& all = machine.multicasts[{number, warp.index}];
+  const Coordinates to = plan.shared.window(warp.vars.data(), lane).origin;
+  Multicasts& all = machine.multicasts[{plan.shared.buffer, to}];
   all.times.resize(machine.agents.blocks);
   const Multicasts::Asked own{.block = warp.block,
+                              .buffer = plan.global.buffer,
                               .from = plan.global.window(warp.vars.data(), lane).origin,
-                              .to = plan.shared.window(warp.vars.data(), lane).origin,
                               .slot = slot};
   const std::uint64_t behind = all.times[warp.block]++ - all.oldest;
   if (behind == all.asked.size()) {
     all.asked.push_back(own);
-  } else if (const Multicasts::Asked& first = all.asked[behind];
-             first.from != own.from || first.to != own.to || first.slot != own.slot) {
+  } else if (const Multicasts::Asked& first = all.asked[behind]; !first.is_as(own)) {
     Report* report = machine.reporter.open(ReportKind::kMulticast, plan.op);
     if (report != nullptr) {
-      report->message = asked_text(machine, plan, first, own);
+      report->message = asked_text(machine, first, own);
       report->accesses = {{machine.span(warp.pc), "each block fetches a part of one tile for all"}};
       report->help =
           "let its place be the same in all blocks of a cluster, or leave `.multicast` out";
@@ -334,7 +331,7 @@ void start_boxes(Machine& machine, Warp& warp, std::uint32_t lane, std::uint32_t
           static_cast<std::int64_t>(plan.boxes.size()) * rows_of(plan) * row_bytes(plan);
     }
   }
-  if (plan.multicast && machine.checks) check_multicast(machine, warp, lane, number, slot);
+  if (plan.multicast && machine.checks) check_multicast(machine, warp, lane, plan, slot);
   for (std::uint32_t b = 0; b < plan.boxes.size(); ++b) {
     if (plan.multicast && b % machine.agents.blocks != warp.block) continue;
     BulkBox box = box_of(plan, warp, lane, b);

@@ -216,13 +216,16 @@ struct Dumping {
 class Tracer;
 class Counting;
 
-// What the blocks of a cluster ask of one multicast: each fetches a part of what has to be one tile, for one place.
+// What the blocks of a cluster ask by multicasts to one place: each fetches a part of what has to be one tile.
 struct Multicasts {
   struct Asked {
     std::uint32_t block = 0;
+    const Buffer* buffer = nullptr;
     Coordinates from = {};
-    Coordinates to = {};
     std::uint32_t slot = 0;
+    [[nodiscard]] bool is_as(const Asked& other) const {
+      return buffer == other.buffer && from == other.from && slot == other.slot;
+    }
   };
   std::deque<Asked> asked;                // by the first block that came, from the oldest on
   std::uint64_t oldest = 0;               // that not all blocks have come to
@@ -267,10 +270,9 @@ struct Machine {
   std::vector<Clock> clocks;      // warp * knowledge() + agent, four times over
   std::vector<EventSlot> slots;   // block * agents.slots + slot
   std::deque<BulkBox> boxes;      // on their way, oldest first
-  // By the plan, and by the warp of a block that starts it.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Multicasts> multicasts;
-  std::deque<TrackedGroup> tracked;          // the same
-  std::int64_t registers_at_start = 0;       // of a thread
+  std::map<std::pair<const Buffer*, Coordinates>, Multicasts> multicasts;  // by where they go
+  std::deque<TrackedGroup> tracked;                                        // the same
+  std::int64_t registers_at_start = 0;                                     // of a thread
   std::vector<std::int64_t> free_registers;  // by block: given away, and not taken
   Era* era = nullptr;
   struct BlockStart {

@@ -1,0 +1,75 @@
+// What the threads of a warp or warpgroup do together, they do at one place.
+//
+//   parallel p by 2 : group-4, t by 128 : thread
+//     mb = mma.load.swiz<128> b_s.subspan(64, 64).at(p, 0);       the same for all threads of a warpgroup
+//     mb = mma.load.swiz<128> b_s.subspan(64, 64).at(t / 64, 0);  two, of which the hardware would take one
+#include <algorithm>
+
+#include "coverage/coverage.h"
+#include "ir/effects.h"
+#include "ir/vary.h"
+
+namespace kiln::coverage {
+
+namespace {
+
+class Places {
+ public:
+  Places(const ir::Function& function, Diagnostics& diags)
+      : function_(function), diags_(diags), varying_(function) {}
+
+  // `unit`: whose threads work together there; of threads that `inthreads` picks out of a block it is not known.
+  void check(ir::RegionId region, std::optional<ir::Level> unit) {
+    for (const ir::OpId id : function_.regions[region].ops) {
+      const ir::Op& op = function_.ops[id];
+      if (unit) check_op(op, *unit);
+      std::optional<ir::Level> inner = unit;
+      if (const auto* parallel = std::get_if<ir::Parallel>(&op.data)) {
+        if (parallel->level != ir::Level::kThread) inner = parallel->level;
+      }
+      if (op.kind() == ir::OpKind::kInthreads && unit == ir::Level::kBlock) inner = std::nullopt;
+      for (const ir::RegionId each : ir::regions_of(op)) check(each, inner);
+    }
+  }
+
+ private:
+  void check_op(const ir::Op& op, ir::Level unit) {
+    const ir::Executor executor = ir::executor_of(op);
+    if (executor == ir::Executor::kThread) return;
+    if (executor == ir::Executor::kBlock && unit != ir::Level::kBlock) return;
+    for (const ir::Touch& touch : ir::memory_touched(function_, op)) {
+      if (touch.index != nullptr) continue;
+      for (const ir::Expr& place : ir::resolve_view(function_, touch.value).origin) {
+        if (varies(place, unit)) return report(op.span, place, unit);
+      }
+    }
+  }
+
+  bool varies(const ir::Expr& place, ir::Level unit) {
+    std::vector<ir::VarId> vars;
+    place.collect_vars(vars);
+    return std::ranges::any_of(vars, [&](ir::VarId var) { return varying_.var(var, unit); });
+  }
+
+  void report(Span span, const ir::Expr& place, ir::Level unit) {
+    const std::string_view who = unit == ir::Level::kGroup    ? "warp"
+                                 : unit == ir::Level::kGroup4 ? "warpgroup"
+                                                              : "block";
+    const auto name = [&](ir::VarId var) { return function_.vars[var].name; };
+    (void)diags_.report<diag::PlaceDiffers>(span, who, place.text(name))
+        .help("let the place be the same for all threads of the {}", who)
+        .emit();
+  }
+
+  const ir::Function& function_;
+  Diagnostics& diags_;
+  ir::Varying varying_;
+};
+
+}  // namespace
+
+void check_unit_places(const ir::Function& function, Diagnostics& diags) {
+  Places(function, diags).check(function.body, std::nullopt);
+}
+
+}  // namespace kiln::coverage
