@@ -3,20 +3,31 @@
 //   parallel p by 2 : group-4, t by 128 : thread
 //     mb = mma.load.swiz<128> b_s.subspan(64, 64).at(p, 0);       the same for all threads of a warpgroup
 //     mb = mma.load.swiz<128> b_s.subspan(64, 64).at(t / 64, 0);  two, of which the hardware would take one
-#include <algorithm>
+#include <optional>
+#include <random>
+#include <set>
 
 #include "coverage/coverage.h"
 #include "ir/effects.h"
+#include "ir/reflect.h"
 #include "ir/vary.h"
+#include "target/arch.h"
 
 namespace kiln::coverage {
 
 namespace {
 
+// A place that depends on the threads of a unit is worked out for each of them, with so many values of all else.
+constexpr int kPlaceTries = 8;
+constexpr std::int64_t kPlaceValueMax = 1 << 14;
+constexpr std::int64_t kThreadsMax = 1024;
+
 class Places {
  public:
   Places(const ir::Function& function, Diagnostics& diags)
-      : function_(function), diags_(diags), varying_(function) {}
+      : function_(function), diags_(diags), varying_(function) {
+    ir::walk(function, function.body, [&](ir::OpId id) { follow(function.ops[id]); });
+  }
 
   // `unit`: whose threads work together there; of threads that `inthreads` picks out of a block it is not known.
   void check(ir::RegionId region, std::optional<ir::Level> unit) {
@@ -27,12 +38,31 @@ class Places {
       if (const auto* parallel = std::get_if<ir::Parallel>(&op.data)) {
         if (parallel->level != ir::Level::kThread) inner = parallel->level;
       }
-      if (op.kind() == ir::OpKind::kInthreads && unit == ir::Level::kBlock) inner = std::nullopt;
+      const auto* some = std::get_if<ir::Inthreads>(&op.data);
+      const bool whole = unit != ir::Level::kBlock && some != nullptr &&
+                         some->threads % target::kWarpgroupLanes == 0;
+      if (some != nullptr && !whole) inner = std::nullopt;
       for (const ir::RegionId each : ir::regions_of(op)) check(each, inner);
     }
   }
 
  private:
+  // What has been through code in CUDA may be the same for all threads, a number that one of them
+  // has handed to the others: Kiln does not look into it.
+  void follow(const ir::Op& op) {
+    bool uses = false;
+    ir::for_each_operand(op, [&](std::string_view, ir::ValueId value) {
+      uses = uses || from_cuda_.contains(value);
+    });
+    if (const auto* code = std::get_if<ir::Cuda>(&op.data)) {
+      from_cuda_.insert(code->passed.begin(), code->passed.end());
+    }
+    if (!uses) return;
+    if (op.result.valid()) from_cuda_.insert(op.result);
+    if (const auto* set = std::get_if<ir::Set>(&op.data)) from_cuda_.insert(set->cell);
+    if (const auto* bind = std::get_if<ir::Bind>(&op.data)) unknown_.insert(bind->var);
+  }
+
   void check_op(const ir::Op& op, ir::Level unit) {
     const ir::Executor executor = ir::executor_of(op);
     if (executor == ir::Executor::kThread) return;
@@ -48,7 +78,43 @@ class Places {
   bool varies(const ir::Expr& place, ir::Level unit) {
     std::vector<ir::VarId> vars;
     place.collect_vars(vars);
-    return std::ranges::any_of(vars, [&](ir::VarId var) { return varying_.var(var, unit); });
+    std::vector<ir::VarId> threads;
+    std::int64_t count = 1;
+    for (const ir::VarId var : vars) {
+      if (unknown_.contains(var) || !varying_.var(var, unit)) continue;
+      const auto extent = function_.vars[var].extent.constant();
+      if (function_.vars[var].kind != ir::VarKind::kParallel || !extent) return true;
+      threads.push_back(var);
+      count *= *extent;
+    }
+    if (threads.empty() || count > kThreadsMax) return !threads.empty();
+    std::mt19937_64 random(1);
+    for (int i = 0; i < kPlaceTries; ++i) {
+      std::vector<std::int64_t> values(function_.vars.size());
+      for (const ir::VarId var : vars) {
+        values[var.index] = 1 + static_cast<std::int64_t>(random() % kPlaceValueMax);
+      }
+      if (differs(place, threads, count, std::move(values))) return true;
+    }
+    return false;
+  }
+
+  // `t / 32` of 32 threads is one number.
+  bool differs(const ir::Expr& place, const std::vector<ir::VarId>& threads, std::int64_t count,
+               std::vector<std::int64_t> values) const {
+    std::optional<std::int64_t> first;
+    for (std::int64_t thread = 0; thread < count; ++thread) {
+      std::int64_t rest = thread;
+      for (const ir::VarId var : threads) {
+        const std::int64_t extent = *function_.vars[var].extent.constant();
+        values[var.index] = rest % extent;
+        rest /= extent;
+      }
+      const std::int64_t value = place.evaluate(values);
+      if (first.value_or(value) != value) return true;
+      first = value;
+    }
+    return false;
   }
 
   void report(Span span, const ir::Expr& place, ir::Level unit) {
@@ -64,6 +130,8 @@ class Places {
   const ir::Function& function_;
   Diagnostics& diags_;
   ir::Varying varying_;
+  std::set<ir::ValueId> from_cuda_;
+  std::set<ir::VarId> unknown_;  // bound to such values
 };
 
 }  // namespace
