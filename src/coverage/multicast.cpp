@@ -8,6 +8,7 @@
 #include <random>
 
 #include "coverage/coverage.h"
+#include "coverage/several_values.h"
 #include "support/format.h"
 
 namespace kiln::coverage {
@@ -43,7 +44,10 @@ class Cluster {
       for (const ir::VarId var : vars) {
         values[var.index] = value_of(function_.vars[var], random(), i);
       }
-      if (!differs(place, values)) return false;
+      if (!has_several_values(place, blocks_, std::move(values),
+                              [&](std::int64_t block, auto& of_block) { put(block, of_block); })) {
+        return false;
+      }
     }
     return true;
   }
@@ -59,23 +63,15 @@ class Cluster {
     return least + static_cast<std::int64_t>(random % static_cast<std::uint64_t>(below));
   }
 
-  // `values` are those of the variables in one block.
-  [[nodiscard]] bool differs(const ir::Expr& place, std::vector<std::int64_t> values) const {
-    std::optional<std::int64_t> first;
-    for (std::int64_t block = 0; block < blocks_; ++block) {
-      std::int64_t rest = block;
-      for (std::size_t axis = extents_.size(); axis-- > 0;) {
-        const std::int64_t rank = rest % extents_[axis];
-        rest /= extents_[axis];
-        std::int64_t& at = values[launch_.vars[axis].index];
-        at = at / extents_[axis] * extents_[axis] + rank;
-        values[launch_.cluster[axis].index] = rank;
-      }
-      const std::int64_t value = place.evaluate(values);
-      if (first.value_or(value) != value) return true;
-      first = value;
+  // The block's place, with those of the grid's variables as `values` has them rounded down to a cluster.
+  void put(std::int64_t block, std::vector<std::int64_t>& values) const {
+    for (std::size_t axis = extents_.size(); axis-- > 0;) {
+      const std::int64_t rank = block % extents_[axis];
+      block /= extents_[axis];
+      std::int64_t& at = values[launch_.vars[axis].index];
+      at = at / extents_[axis] * extents_[axis] + rank;
+      values[launch_.cluster[axis].index] = rank;
     }
-    return false;
   }
 
   const ir::Function& function_;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "coverage/coverage.h"
+#include "coverage/several_values.h"
 #include "ir/effects.h"
 #include "ir/reflect.h"
 #include "ir/vary.h"
@@ -94,25 +95,15 @@ class Places {
       for (const ir::VarId var : vars) {
         values[var.index] = 1 + static_cast<std::int64_t>(random() % kPlaceValueMax);
       }
-      if (differs(place, threads, count, std::move(values))) return true;
-    }
-    return false;
-  }
-
-  // `t / 32` of 32 threads is one number.
-  bool differs(const ir::Expr& place, const std::vector<ir::VarId>& threads, std::int64_t count,
-               std::vector<std::int64_t> values) const {
-    std::optional<std::int64_t> first;
-    for (std::int64_t thread = 0; thread < count; ++thread) {
-      std::int64_t rest = thread;
-      for (const ir::VarId var : threads) {
-        const std::int64_t extent = *function_.vars[var].extent.constant();
-        values[var.index] = rest % extent;
-        rest /= extent;
-      }
-      const std::int64_t value = place.evaluate(values);
-      if (first.value_or(value) != value) return true;
-      first = value;
+      // `t / 32` of 32 threads is one number.
+      const auto put = [&](std::int64_t thread, std::vector<std::int64_t>& of_thread) {
+        for (const ir::VarId var : threads) {
+          const std::int64_t extent = *function_.vars[var].extent.constant();
+          of_thread[var.index] = thread % extent;
+          thread /= extent;
+        }
+      };
+      if (has_several_values(place, count, std::move(values), put)) return true;
     }
     return false;
   }
