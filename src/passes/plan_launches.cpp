@@ -1,5 +1,7 @@
 #include "passes/plan_launches.h"
 
+#include <algorithm>
+
 #include "passes/for_each_launch.h"
 
 namespace kiln::passes {
@@ -36,13 +38,32 @@ std::vector<std::int64_t> bounds_of(const ir::Function& function, const ir::Para
   return bounds;
 }
 
+// Whether the function goes on with a launch that takes no shared memory.
+bool light_one_follows(const ir::Function& function, const ir::Parallel& launch) {
+  const std::vector<ir::OpId> launches = ir::launches(function);
+  const auto of = [&](ir::OpId id) -> const ir::Parallel& {
+    return std::get<ir::Parallel>(function.ops[id].data);
+  };
+  const auto here = std::ranges::find_if(launches, [&](ir::OpId id) { return &of(id) == &launch; });
+  if (here == launches.end() || here + 1 == launches.end()) return false;
+  const ir::Parallel& next = of(*(here + 1));
+  return next.shared_bytes == 0 && next.shared_more.is(0);
+}
+
+// Blocks of the next launch that came early would settle unevenly where two of this one's fit onto a
+// multiprocessor; those without shared memory find room everywhere.
+bool admits_next(const ir::Function& function, const target::Arch& arch,
+                 const ir::Parallel& launch) {
+  return 2 * launch.shared_bytes > arch.smem_per_sm || light_one_follows(function, launch);
+}
+
 void plan_launch(const ir::Function& function, const target::Arch& arch, ir::Parallel& launch) {
   launch.cluster_shape = cluster_shape(function, launch);
   launch.threads_max = launch.threads.constant() ? 0 : arch.threads_per_block_max;
   launch.bounds = bounds_of(function, launch);
   launch.opts_in = launch.shared_bytes > arch.smem_static_max || !launch.shared_more.is(0);
   launch.overlaps = arch.has(target::Feature::kGriddepcontrol) && !launch.cooperative;
-  launch.admits_next = launch.overlaps && 2 * launch.shared_bytes > arch.smem_per_sm;
+  launch.admits_next = launch.overlaps && admits_next(function, arch, launch);
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 // A launch overlaps those before it where the architecture lets a kernel begin early: it waits for
 // them by itself, once it has set up what needs nothing of theirs. It admits the next one while it
 // still works where a block has a multiprocessor to itself: early blocks of the next launch would
-// else crowd onto some multiprocessors, beside blocks of this one.
+// else crowd onto some multiprocessors, beside blocks of this one. So it does where the function goes
+// on with a launch without shared memory, whose blocks find room beside any others.
 //
 // Runs last: it is about kernels from outside, and no other pass asks for it. Needs the block's
 // shared memory, of assign-layouts. Establishes Form::kDecided.
