@@ -20,10 +20,9 @@ constexpr TypeRow kEightBitFloats[] = {
     {DType::kE5M2, DType::kF32, kFromF8},
 };
 constexpr TypeRow kSparseTypes[] = {
-    {DType::kBF16, DType::kF32, kFromBf16},
-    {DType::kF16, DType::kF32, kFromF16},
-    {DType::kE4M3, DType::kF32, kFromF8},
-    {DType::kE5M2, DType::kF32, kFromF8},
+    {DType::kBF16, DType::kF32, kFromBf16}, {DType::kF16, DType::kF32, kFromF16},
+    {DType::kE4M3, DType::kF32, kFromF8},   {DType::kE5M2, DType::kF32, kFromF8},
+    {DType::kS8, DType::kS32, kS32Only},
 };
 constexpr TypeRow kAllTypes[] = {
     {DType::kBF16, DType::kF32, kFromBf16}, {DType::kF16, DType::kF32, kFromF16},
@@ -49,9 +48,12 @@ constexpr Tiling kAlongKTilings[] = {
     {64, 128, 128, "WARPGROUPS=1 TILE_N=128 STAGES=6"},
 };
 // A stage has half as many bytes of what is kept of A as of B. The first of those that take as long
-// is chosen: of the tiles that few rows do not fill, the smaller one.
+// is chosen: of the tiles that few rows do not fill, the smaller one. Integers, of which C's elements
+// have 4 bytes, are multiplied for 16 columns or a multiple.
 constexpr Tiling kSparseTilings[] = {
     {256, 208, 128, "WARPGROUPS=2 HEIGHT=2 TILE_N=208 LINES=1 STAGES=4 GROUP=16", 2},
+    {256, 200, 128, "WARPGROUPS=2 HEIGHT=2 TILE_N=200 LINES=1 STAGES=4 PARTS=5 GROUP=11", 2},
+    {256, 208, 128, "WARPGROUPS=2 HEIGHT=2 TILE_N=208 LINES=1 STAGES=4 PARTS=13 GROUP=16"},
     {256, 192, 128, "WARPGROUPS=2 HEIGHT=2 TILE_N=192 LINES=1 STAGES=4 GROUP=11"},
     {128, 256, 128, "WARPGROUPS=2 HEIGHT=1 TILE_N=256 LINES=1 STAGES=4 GROUP=16", 2},
     {128, 192, 256, "WARPGROUPS=2 HEIGHT=1 TILE_N=192 LINES=2 STAGES=3 GROUP=16", 2, 2},

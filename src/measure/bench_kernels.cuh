@@ -87,28 +87,60 @@ KILN_BENCH_CODE float uniform(unsigned bits) {  // (0, 1)
   return (static_cast<float>(bits >> 9) + 0.5F) * (1.0F / 8388608.0F);
 }
 
-// Independent standard normal values, by Box and Muller.
+// A standard normal value, by Box and Muller.
+KILN_BENCH_CODE float normal_value(Word bits) {
+  const float radius = sqrtf(-2.0F * logf(uniform(static_cast<unsigned>(bits >> 32))));
+  return radius * cosf(6.28318530718F * uniform(static_cast<unsigned>(bits)));
+}
+
+// -2 to 2 when `density` is 0, else mostly 0, and 1 or -1 with that probability.
+KILN_BENCH_CODE float integer_value(Word bits, float density) {
+  const unsigned low = static_cast<unsigned>(bits) & 0xffffU;
+  if (density == 0) return static_cast<float>(low % 5) - 2.0F;
+  const bool kept = uniform(static_cast<unsigned>(bits >> 32)) < density;
+  return !kept ? 0.0F : low % 2 == 0 ? 1.0F : -1.0F;
+}
+
+inline constexpr Word kGroupTile = 128;
+
+// The bits of a made up element. `extent` is the density of integers, how many groups there are, or
+// how many tiles of rows one may have.
+KILN_BENCH_CODE unsigned made_up_bits(Word bits, Filling filling, float extent,
+                                      const Format& format) {
+  const bool integer = format.up == 0;
+  if (integer && filling == Filling::kNormal) return static_cast<unsigned>(bits);
+  const float random = uniform(static_cast<unsigned>(bits >> 32));
+  float value = 0;
+  switch (filling) {
+    case Filling::kNormal: value = normal_value(bits); break;
+    case Filling::kIntegers: value = integer_value(bits, extent); break;
+    case Filling::kScales: value = 0.5F + 1.5F * random; break;
+    case Filling::kExactScales: value = random < 0.5F ? 1.0F : 2.0F; break;
+    case Filling::kGroups:
+      value = static_cast<float>(bits % (static_cast<Word>(extent) + 2)) - 1.0F;
+      break;
+    case Filling::kGroupRows:
+      value = static_cast<float>(bits % (static_cast<Word>(extent) + 1) * kGroupTile);
+      if (value > 0) value -= static_cast<float>(bits / 1024 % (kGroupTile / 2));
+      break;
+  }
+  return integer ? static_cast<unsigned>(static_cast<int>(value)) : encoded(value, format);
+}
+
+// Independent normal values; of an integer type all of its values, equally often.
 KILN_BENCH_KERNEL kiln_fill_normal(void* data, Index count, Format format, Word seed) {
   for (Index i = thread_index(); i < count; i += thread_count()) {
-    const Word bits = random_bits(seed, i);
-    const float radius = sqrtf(-2.0F * logf(uniform(static_cast<unsigned>(bits >> 32))));
-    const float angle = 6.28318530718F * uniform(static_cast<unsigned>(bits));
-    store_bits(data, i, format.bytes, encoded(radius * cosf(angle), format));
+    const unsigned bits = made_up_bits(random_bits(seed, i), Filling::kNormal, 0, format);
+    store_bits(data, i, format.bytes, bits);
   }
 }
 
-// Small integers: -2 to 2 when `density` is 0, else mostly 0, and 1 or -1 with that probability.
+// Small integers, as integer_value has them.
 KILN_BENCH_KERNEL kiln_fill_integers(void* data, Index count, Format format, Word seed,
                                      float density) {
   for (Index i = thread_index(); i < count; i += thread_count()) {
-    const Word bits = random_bits(seed, i);
-    const unsigned low = static_cast<unsigned>(bits) & 0xffffU;
-    float value = static_cast<float>(low % 5) - 2.0F;
-    if (density > 0) {
-      const bool kept = uniform(static_cast<unsigned>(bits >> 32)) < density;
-      value = !kept ? 0.0F : low % 2 == 0 ? 1.0F : -1.0F;
-    }
-    store_bits(data, i, format.bytes, encoded(value, format));
+    const unsigned bits = made_up_bits(random_bits(seed, i), Filling::kIntegers, density, format);
+    store_bits(data, i, format.bytes, bits);
   }
 }
 
@@ -276,7 +308,7 @@ KILN_BENCH_KERNEL kiln_check(Product product, Output c, Part part, Report* repor
       const double room = room_of(product.bound, sums.values[r], sums.magnitudes[r]);
       const Expected expected = {sums.values[r], room};
       const bool alone = part.row_count * part.column_count == 1;
-      if (alone) describe(report, expected, decoded(bits, c.format));
+      if (alone) describe(report, expected, value_of(bits, c.format));
       judge(found, at, bits, c.format, expected);
     }
   }
@@ -291,11 +323,11 @@ KILN_BENCH_KERNEL kiln_compare(Output c, Stretch stretch, Other other, Report* r
   for (Index j = thread_index(); j < stretch.count; j += thread_count()) {
     const Index i = stretch.first + j;
     const unsigned bits = load_bits(c.data, i, c.format.bytes);
-    const double actual = decoded(bits, c.format);
+    const double actual = value_of(bits, c.format);
     Expected expected = {0, as_double(kInfinity)};
     if (other.data != nullptr) {
       const unsigned others = load_bits(other.data, i, c.format.bytes);
-      expected.value = decoded(others, c.format);
+      expected.value = value_of(others, c.format);
       const double lengths = other.a_norms[i / stretch.n] * other.b_norms[i % stretch.n];
       const double magnitude = lengths * fabs(other.scale);
       const double ours = room_of(other.ours, actual, magnitude);

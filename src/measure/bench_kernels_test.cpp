@@ -1,6 +1,8 @@
 // The check of large products, on the CPU: the very kernels that run on the GPU, thread by thread.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "kiln/sparse.h"
 #include "measure/bench_check.h"
 #include "measure/bench_kernels_cpu.h"
@@ -271,6 +273,27 @@ TEST(BenchSample, TheBoundIsTheCompilers) {
         .value = value, .magnitude = 2600, .length = 4096, .largest = 5};
     const double wanted = reference::product_bound(sum, numerics, how.a, how.c);
     EXPECT_NEAR(bench::room_of(bound, value, 2600), wanted, 1e-9 * wanted);
+  }
+}
+
+TEST_F(CheckTest, IntegersAreOfAllValuesAndSumsAreExact) {
+  how_.a = how_.b = DType::kS8;
+  how_.c = DType::kS32;
+  a_ = Tensor::zeros(DType::kS8, {kM, kK});
+  b_ = Tensor::zeros(DType::kS8, {kN, kK});
+  c_ = Tensor::zeros(DType::kS32, {kM, kN});
+  for (const bool small : {true, false}) {
+    fill(small);
+    std::set<double> values;
+    for (std::size_t i = 0; i < kM * kK; ++i) values.insert(a_.get(i));
+    EXPECT_EQ(values.size(), small ? 2U : 256U);  // 1 and -1
+    EXPECT_EQ(whole().outside, 0U);
+    EXPECT_EQ(compare(true).outside, 0U);
+    c_.set(at(7, 9), sum(7, 9, 0, kK) + 1);
+    EXPECT_EQ(whole().outside, 1U);
+    EXPECT_EQ(whole().first, at(7, 9));
+    EXPECT_EQ(compare(true).outside, 1U);
+    EXPECT_EQ(compare(true).first, at(7, 9));
   }
 }
 

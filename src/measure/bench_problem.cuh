@@ -31,44 +31,6 @@ KILN_BENCH_CODE unsigned bits_at(const Matrices& all, const Coordinates& at) {
   return load_bits(all.data, place_of(all, at), all.format.bytes);
 }
 
-KILN_BENCH_CODE float normal_value(Word bits) {
-  const float radius = sqrtf(-2.0F * logf(uniform(static_cast<unsigned>(bits >> 32))));
-  return radius * cosf(6.28318530718F * uniform(static_cast<unsigned>(bits)));
-}
-
-KILN_BENCH_CODE float integer_value(Word bits, float density) {
-  const unsigned low = static_cast<unsigned>(bits) & 0xffffU;
-  if (density == 0) return static_cast<float>(low % 5) - 2.0F;
-  const bool kept = uniform(static_cast<unsigned>(bits >> 32)) < density;
-  return !kept ? 0.0F : low % 2 == 0 ? 1.0F : -1.0F;
-}
-
-inline constexpr Word kGroupTile = 128;
-
-// The bits of a made up element. `extent` is the density of integers, how many groups there are, or
-// how many tiles of rows one may have.
-KILN_BENCH_CODE unsigned made_up_bits(Word bits, Filling filling, float extent,
-                                      const Format& format) {
-  const bool integer = format.up == 0;
-  if (integer && filling == Filling::kNormal) return static_cast<unsigned>(bits);
-  const float random = uniform(static_cast<unsigned>(bits >> 32));
-  float value = 0;
-  switch (filling) {
-    case Filling::kNormal: value = normal_value(bits); break;
-    case Filling::kIntegers: value = integer_value(bits, extent); break;
-    case Filling::kScales: value = 0.5F + 1.5F * random; break;
-    case Filling::kExactScales: value = random < 0.5F ? 1.0F : 2.0F; break;
-    case Filling::kGroups:
-      value = static_cast<float>(bits % (static_cast<Word>(extent) + 2)) - 1.0F;
-      break;
-    case Filling::kGroupRows:
-      value = static_cast<float>(bits % (static_cast<Word>(extent) + 1) * kGroupTile);
-      if (value > 0) value -= static_cast<float>(bits / 1024 % (kGroupTile / 2));
-      break;
-  }
-  return integer ? static_cast<unsigned>(static_cast<int>(value)) : encoded(value, format);
-}
-
 // Fills every element of an operand, and nothing of the gaps between them.
 KILN_BENCH_KERNEL kiln_fill_matrices(Matrices to, Filling filling, float extent, Word seed) {
   for (Index i = thread_index(); i < element_count(to); i += thread_count()) {

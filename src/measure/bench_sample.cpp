@@ -95,6 +95,7 @@ bench::Bound exact_bound(const gemm::Problem& product) {
 
 bench::Bound bench_bound(const reference::EinsumNumerics& numerics, const gemm::Problem& product) {
   bench::Bound bound = exact_bound(product);
+  if (!is_float(product.c)) return bound;
   // In fp64, so that nothing but the sum is in it. The bound is linear in the magnitudes.
   const auto of = [&](double magnitude) {
     return reference::product_bound({.value = 0,

@@ -24,7 +24,10 @@ constexpr SuiteTypes kBF16[] = {{.ab = DType::kBF16, .c = DType::kBF16}};
 constexpr SuiteTypes kTensorFP8[] = {
     {.ab = DType::kE4M3, .c = DType::kBF16, .tensor_scales = true}};
 constexpr SuiteTypes kBlockFP8[] = {{.ab = DType::kE4M3, .c = DType::kBF16, .block_scales = true}};
-constexpr SuiteTypes kSparseF16[] = {{.ab = DType::kF16, .c = DType::kF16, .sparse = true}};
+constexpr SuiteTypes kSparse[] = {{.ab = DType::kF16, .c = DType::kF16, .sparse = true},
+                                  {.ab = DType::kBF16, .c = DType::kBF16, .sparse = true},
+                                  {.ab = DType::kE4M3, .c = DType::kBF16, .sparse = true},
+                                  {.ab = DType::kS8, .c = DType::kS32, .sparse = true}};
 
 // 4000 divides by 32 and by no tile.
 constexpr Size kCubes[] = {{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096},
@@ -88,7 +91,7 @@ constexpr Part kParts[] = {
     {"dense", kF16, kCubes},          {"dense", kBF16, kCubes},
     {"llm", kBF16, kLayers},          {"small", kBF16, kFewTiles},
     {"fp8", kTensorFP8, kCubes},      {"fp8", kTensorFP8, kLayers},
-    {"fp8", kBlockFP8, kBlockScaled}, {"sparse", kSparseF16, kSparseSizes},
+    {"fp8", kBlockFP8, kBlockScaled}, {"sparse", kSparse, kSparseSizes},
     {"ragged", kBF16, kPrimes},       {"block-scaled", kBlockFP8, kBlockScaledLayers},
 };
 

@@ -25,7 +25,7 @@ TEST(BenchSuites, HowMany) {
   EXPECT_EQ(cases_of("dense").size(), 2U * 6U);
   EXPECT_EQ(cases_of("llm").size(), 5U * 6U);
   EXPECT_EQ(cases_of("fp8").size(), 6U + 30U + 1U);
-  EXPECT_EQ(cases_of("sparse").size(), 2U);
+  EXPECT_EQ(cases_of("sparse").size(), 4U * 2U);
   EXPECT_EQ(cases_of("block-scaled").size(), 6U);
   EXPECT_EQ(cases_of("grouped").size(), 3U * 8U);
 }

@@ -22,8 +22,7 @@ Result<void> Api::check(Status status, const char* what, const std::string& subj
 
 Result<Api> open_api() {
   const Result<runtime::Library> library = runtime::Library::open(
-      "cuBLASLt",
-      runtime::file_names({.name = "cublasLt", .versions = {"13", "12"}, .wheel = "cublas"}));
+      "cuBLASLt", runtime::file_names({.name = "cublasLt", .versions = {"13", "12"}}));
   if (!library) return Unexpected{library.error()};
   Api api;
 #define KILN_LT(member, name, parameters)                          \

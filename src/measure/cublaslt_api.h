@@ -40,6 +40,8 @@ inline constexpr int kF16 = 2;
 inline constexpr int kBF16 = 14;
 inline constexpr int kE4M3 = 28;
 inline constexpr int kE5M2 = 29;
+inline constexpr int kS8 = 3;
+inline constexpr int kS32 = 10;
 // cublasComputeType_t.
 inline constexpr int kComputeF32 = 68;
 inline constexpr int kComputeTF32 = 77;

@@ -1,5 +1,6 @@
 #include "measure/cusparselt.h"
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -19,8 +20,7 @@ Result<void> Api::check(Status status, const char* what, const std::string& subj
 
 Result<Api> open_api() {
   const Result<runtime::Library> library = runtime::Library::open(
-      "cuSPARSELt",
-      runtime::file_names({.name = "cusparseLt", .versions = {"0"}, .wheel = "cusparselt"}));
+      "cuSPARSELt", runtime::file_names({.name = "cusparseLt", .versions = {"0"}}));
   if (!library) return Unexpected{library.error()};
   Api api;
 #define KILN_SPARSE(member, name, parameters)                      \
@@ -41,9 +41,14 @@ namespace {
 constexpr const char* kWhat = "cuSPARSELt cannot multiply";
 
 std::optional<int> sparse_data_type(DType dtype) {
-  if (dtype == DType::kF16) return cublaslt::kF16;
-  if (dtype == DType::kBF16) return cublaslt::kBF16;
-  return std::nullopt;
+  constexpr std::pair<DType, int> kNumbers[] = {
+      {DType::kF16, cublaslt::kF16},   {DType::kBF16, cublaslt::kBF16},
+      {DType::kF32, cublaslt::kF32},   {DType::kE4M3, cublaslt::kE4M3},
+      {DType::kE5M2, cublaslt::kE5M2}, {DType::kS8, cublaslt::kS8},
+      {DType::kS32, cublaslt::kS32}};
+  const auto found = std::ranges::find(kNumbers, dtype, &std::pair<DType, int>::first);
+  if (found == std::end(kNumbers)) return std::nullopt;
+  return found->second;
 }
 
 }  // namespace
@@ -106,12 +111,13 @@ Result<void> SparseVendorProduct::State::describe(const gemm::Problem& product) 
   const auto& [m, n, k] = std::tuple{product.m, product.n, product.k};
   constexpr int kRow = cusparselt::kOrderRow;
   constexpr std::uint32_t kAlign = cusparselt::kAlignment;
+  const int sums = is_float(product.c) ? cusparselt::kComputeF32 : cusparselt::kComputeS32;
   const cusparselt::Status steps[] = {
       api.sparse_init(&handle, &a, m, k, k, kAlign, *in, kRow, cusparselt::kHalf),
       api.dense_init(&handle, &b, n, k, k, kAlign, *in, kRow),
       api.dense_init(&handle, &c, m, n, n, kAlign, *out, kRow),
       api.description_init(&handle, &description, cusparselt::kAsItIs, cusparselt::kTransposed, &a,
-                           &b, &c, &c, cusparselt::kComputeF32),
+                           &b, &c, &c, sums),
       api.selection_init(&handle, &selection, &description, cusparselt::kDefault),
       api.plan_init(&handle, &plan, &description, &selection)};
   for (const cusparselt::Status status : steps) {

@@ -29,8 +29,9 @@ inline constexpr int kOrderRow = 2;      // cusparseOrder_t
 inline constexpr int kHalf = 0;          // cusparseLtSparsity_t: 50 per cent
 inline constexpr int kAsItIs = 0;        // cusparseOperation_t
 inline constexpr int kTransposed = 1;
-inline constexpr int kComputeF32 = 2;  // cusparseComputeType
-inline constexpr int kDefault = 0;     // cusparseLtMatmulAlg_t
+inline constexpr int kComputeS32 = 0;  // cusparseComputeType
+inline constexpr int kComputeF32 = 2;
+inline constexpr int kDefault = 0;  // cusparseLtMatmulAlg_t
 inline constexpr std::uint32_t kAlignment = 16;
 
 // KILN_SPARSE(member, symbol, parameters)

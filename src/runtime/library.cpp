@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <link.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,6 +25,33 @@ std::vector<std::string> expanded(const std::string& pattern) {
   }
   globfree(&found);
   return out;
+}
+
+// Folders below which Pythons have their packages: the environment that is active, that of the first
+// `python3` on the PATH, the user's own, the system's.
+std::vector<std::string> python_roots() {
+  std::vector<std::string> roots;
+  const auto add = [&](const std::string& root) {
+    if (std::ranges::find(roots, root) == roots.end()) roots.push_back(root);
+  };
+  const auto set = [](const char* variable) -> std::string_view {
+    const char* value = std::getenv(variable);
+    return value == nullptr ? "" : value;
+  };
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (!set(variable).empty()) add(std::string(set(variable)));
+  }
+  for (std::string_view rest = set("PATH"); !rest.empty();) {
+    const std::string folder(rest.substr(0, rest.find(':')));
+    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
+    if (!folder.ends_with("/bin") || access((folder + "/python3").c_str(), X_OK) != 0) continue;
+    add(folder.substr(0, folder.size() - std::string_view("/bin").size()));
+    break;
+  }
+  if (!set("HOME").empty()) add(std::string(set("HOME")) + "/.local");
+  add("/usr/local");
+  add("/usr");
+  return roots;
 }
 
 }  // namespace
@@ -48,15 +76,7 @@ std::vector<std::string> file_names(const CudaLibrary& library) {
   const char* home = std::getenv("CUDA_HOME");
   if (home != nullptr && *home != '\0') names.push_back(format("{}/lib64/{}*", home, file));
   names.push_back(format("/usr/local/cuda/lib64/{}*", file));
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const char* root = std::getenv(variable);
-    if (root == nullptr || *root == '\0') continue;
-    for (const std::string& folder : {library.wheel, std::string("cu13")}) {
-      names.push_back(
-          format("{}/lib/python3*/site-packages/nvidia/{}/lib/{}*", root, folder, file));
-    }
-  }
-  for (const char* root : {"/usr/local", "/usr"}) {
+  for (const std::string& root : python_roots()) {
     names.push_back(format("{}/lib/python3*/*-packages/nvidia/*/lib/{}*", root, file));
   }
   return names;

@@ -35,7 +35,6 @@ class Library {
 struct CudaLibrary {
   std::string name;                   // "nvrtc": libnvrtc.so
   std::vector<std::string> versions;  // of the file's name: libnvrtc.so.13
-  std::string wheel;                  // "cuda_nvrtc": the folder of its own wheel
 };
 [[nodiscard]] std::vector<std::string> file_names(const CudaLibrary& library);
 

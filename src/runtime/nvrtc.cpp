@@ -115,7 +115,7 @@ Result<Cubin> compile_program(const Api& api, Program program, const CompileRequ
 }  // namespace
 
 std::vector<std::string> nvrtc_names() {
-  return file_names({.name = "nvrtc", .versions = {"13", "12", "11.2"}, .wheel = "cuda_nvrtc"});
+  return file_names({.name = "nvrtc", .versions = {"13", "12", "11.2"}});
 }
 
 Result<NvrtcFile> find_nvrtc() {

@@ -388,11 +388,13 @@ class Kernels(unittest.TestCase):
 NUMBERS = {
     "f16": {-2: 0xC000, -1: 0xBC00, 0: 0, 1: 0x3C00, 2: 0x4000},
     "f8_e4m3": {-2: 0xC0, -1: 0xB8, 0: 0, 1: 0x38, 2: 0x40},
+    "s8": {number: number for number in range(-128, 128)},
     "f32": {number: float(number) for number in range(-2, 3)},
 }
 NPY_TYPES = {
     "f16": ("<f2", "H"),
     "f8_e4m3": ("|V1", "B"),
+    "s8": ("|i1", "b"),
     "f32": ("<f4", "f"),
     "u32": ("<u4", "I"),
     "s32": ("<i4", "i"),
@@ -438,7 +440,7 @@ class OnFiles(unittest.TestCase):
         out = f"--out=c={self.folder / 'c'}.npy"
         mistake = mistake_of(Case(kernel, shape, defines, (*files, out), unwritten=unwritten))
         self.assertFalse(mistake, mistake)
-        return load(self.folder / "c.npy", "f32", cols)
+        return load(self.folder / "c.npy", defines.get("OUT", "f32"), cols)
 
     def with_epilogue(self, sums):
         """relu(2 x - c + bias) + residual of each sum x, with gaps in the residual; and the dimensions and the
@@ -494,8 +496,12 @@ class OnFiles(unittest.TestCase):
         wanted = [[float(sum(map(int.__mul__, x, y))) for y in b] for x in dense]
         words = len(load(Path(files[2]), "u32", 1)) // m
         shape = dict(M=m, N=n, K=k, P=k // 2, W=words)
-        defines = dict(DTYPE=dtype, OUT="f32", BLOCKS=3, **defines)
-        self.check(kernel, shape, defines, ("packed", "metadata", "b"), wanted)
+        inputs = ("packed", "metadata", "b")
+        if dtype == "s8":
+            defines = dict(DTYPE=dtype, OUT="s32", ACC="s32", BLOCKS=3, **defines)
+            self.assertTrue(self.result(kernel, shape, defines, inputs, n) == wanted, "other numbers")
+        else:
+            self.check(kernel, shape, dict(DTYPE=dtype, OUT="f32", BLOCKS=3, **defines), inputs, wanted)
 
     def ragged(self, sizes, defines, kernel="gemm_ragged_sm90"):
         """relu(2 a b^T - c + bias) + residual, with gaps in all but c."""
@@ -523,9 +529,13 @@ class Exact(OnFiles):
         self.sparse("f16", (16, 8, 128), dict(WARPGROUPS=3, HEIGHT=1, TILE_N=128, STAGES=2))
         self.sparse("f16", (400, 136, 384), dict(TILE_N=96, STAGES=4, GROUP=1))
         self.sparse("f8_e4m3", (272, 104, 384), dict(TILE_N=96, STAGES=3))
+        self.sparse("f16", (272, 88, 384), dict(TILE_N=80, STAGES=3, PARTS=5))
+        self.sparse("s8", (272, 104, 384), dict(TILE_N=96, STAGES=3))
         if ALL:
             self.sparse("f16", (272, 392, 512), dict(HEIGHT=1, TILE_N=192, LINES=2, STAGES=2, GROUP=2))
             self.sparse("f16", (528, 424, 640), dict(TILE_N=208, STAGES=3, GROUP=2))
+            self.sparse("f16", (528, 424, 640), dict(TILE_N=200, STAGES=3, GROUP=2, PARTS=5))
+            self.sparse("s8", (400, 136, 1152), dict(WARPGROUPS=3, HEIGHT=1, TILE_N=64, LINES=2, STAGES=2))
             self.sparse("f16", (272, 264, 640), dict(HEIGHT=1, TILE_N=256, STAGES=3))
             self.sparse("f16", (528, 136, 640), dict(TILE_N=128, LINES=2, STAGES=2))
             self.sparse("f8_e4m3", (400, 136, 1152), dict(WARPGROUPS=3, HEIGHT=1, TILE_N=64, LINES=2, STAGES=2))
@@ -558,7 +568,7 @@ MISTAKES = {
         ("wait left;", "", "race"),
         ("wait done[w];", "", "uninitialised-read"),
         ("trigger left[w];", "", "deadlock"),
-        ("sum.subspan(_, C).at(_, PART)", "sum.subspan(_, C).at(_, 0)", "result-outside"),
+        ("sum.subspan(_, C).at(_, part)", "sum.subspan(_, C).at(_, 0)", "result-outside"),
         ("AC).at(w, 0)", "AC).at(0, 0)", "axis-unread"),
     ),
     "gemm_ragged_sm90": (
@@ -628,7 +638,7 @@ MISTAKES = {
         ("wait left;", "", "race"),
         ("wait done[w];", "", "uninitialised-read"),
         ("trigger left[w];", "", "deadlock"),
-        ("sum.subspan(_, C).at(_, PART)", "sum.subspan(_, C).at(_, 0)", ""),
+        ("sum.subspan(_, C).at(_, part)", "sum.subspan(_, C).at(_, 0)", ""),
         ("WORDS).at(rows, k % TURN)", "WORDS).at(p - 1, k % TURN)", "grid-short"),
         ("WORDS).at(rows, k % TURN)", "WORDS).at(rows, 0)", ""),
         ("cdiv(STAGES - 1, TURN) + 1;", "cdiv(STAGES - 1, TURN);", "race"),
