@@ -19,7 +19,6 @@ namespace {
 // cluster for some of them may always be: where blocks are numbered through, it depends on how many
 // there are along an axis, and whoever launches sees to that.
 constexpr int kTries = 64;
-constexpr std::int64_t kValueMax = 1 << 14;
 
 class Cluster {
  public:
@@ -42,7 +41,7 @@ class Cluster {
     for (int i = 0; i < kTries; ++i) {
       std::vector<std::int64_t> values(function_.vars.size());
       for (const ir::VarId var : vars) {
-        values[var.index] = value_of(function_.vars[var], random(), i);
+        values[var.index] = value_it_may_have(function_.vars[var], random(), i == 0);
       }
       if (!has_several_values(place, blocks_, std::move(values),
                               [&](std::int64_t block, auto& of_block) { put(block, of_block); })) {
@@ -53,16 +52,6 @@ class Cluster {
   }
 
  private:
-  // A value that the variable may have: the least ones come first.
-  static std::int64_t value_of(const ir::Var& var, std::uint64_t random, int number) {
-    const std::int64_t least = var.kind == ir::VarKind::kDim ? 1 : 0;
-    const auto extent = var.extent.constant();
-    const std::int64_t below = extent        ? std::max<std::int64_t>(1, *extent)
-                               : number == 0 ? 1
-                                             : kValueMax;
-    return least + static_cast<std::int64_t>(random % static_cast<std::uint64_t>(below));
-  }
-
   // The block's place, with those of the grid's variables as `values` has them rounded down to a cluster.
   void put(std::int64_t block, std::vector<std::int64_t>& values) const {
     for (std::size_t axis = extents_.size(); axis-- > 0;) {
@@ -102,29 +91,58 @@ std::optional<std::string> difference(const ir::Function& function, const Cluste
   return from ? from : to;
 }
 
-// Under a condition another operation may be the other blocks': the run compares those.
-void check_region(const ir::Function& function, const Cluster& cluster, ir::RegionId region,
+// Whether the numbers of a loop's trips may differ between blocks.
+bool depends_on_block(const ir::Function& function, const ir::For& loop) {
+  std::vector<ir::VarId> vars;
+  loop.lower.collect_vars(vars);
+  loop.upper.collect_vars(vars);
+  return std::ranges::any_of(vars, [&](ir::VarId var) {
+    const ir::VarKind kind = function.vars[var].kind;
+    return kind == ir::VarKind::kParallel || kind == ir::VarKind::kBound;
+  });
+}
+
+bool jumps(const ir::Function& function, const ir::Op& op) {
+  bool found = false;
+  for (const ir::RegionId region : ir::regions_of(op)) {
+    ir::walk(function, region,
+             [&](ir::OpId id) { found = found || ir::leaves_early(function.ops[id].kind()); });
+  }
+  return found;
+}
+
+void report(Span span, std::string_view differs, Diagnostics& diags) {
+  (void)diags
+      .report<diag::MulticastDiffers>(
+          span, format("a multicast of different tiles: {}, which differs between the blocks of a "
+                       "cluster",
+                       differs))
+      .help(
+          "each block fetches a part of one tile for all: let its place be the same in all blocks "
+          "of a cluster, or leave `.multicast` out")
+      .emit();
+}
+
+// Under a condition, behind a jump and in a loop of which blocks have trips of their own another operation, or another
+// trip, may be the other blocks': the run compares those. False: some jump, so that not all need come behind it.
+bool check_region(const ir::Function& function, const Cluster& cluster, ir::RegionId region,
                   Diagnostics& diags) {
   for (const ir::OpId id : function.regions[region].ops) {
     const ir::Op& op = function.ops[id];
     const auto* copy = std::get_if<ir::Copy>(&op.data);
     const auto differs =
         copy != nullptr && copy->multicast ? difference(function, cluster, *copy) : std::nullopt;
-    if (differs) {
-      (void)diags
-          .report<diag::MulticastDiffers>(
-              op.span, format("a multicast of different tiles: {}, which differs between the "
-                              "blocks of a cluster",
-                              *differs))
-          .help(
-              "each block fetches a part of one tile for all: let its place be the same in all "
-              "blocks of a cluster, or leave `.multicast` out")
-          .emit();
+    if (differs) report(op.span, *differs, diags);
+    if (op.kind() == ir::OpKind::kIf && jumps(function, op)) return false;
+    const auto* loop = std::get_if<ir::For>(&op.data);
+    const bool apart = loop != nullptr && depends_on_block(function, *loop);
+    if (op.kind() == ir::OpKind::kIf || apart) continue;
+    for (const ir::RegionId inner : ir::regions_of(op)) {
+      const bool all = check_region(function, cluster, inner, diags);
+      if (!all && !ir::is_loop(op.kind())) return false;
     }
-    if (op.kind() == ir::OpKind::kIf) continue;
-    for (const ir::RegionId inner : ir::regions_of(op))
-      check_region(function, cluster, inner, diags);
   }
+  return true;
 }
 
 }  // namespace
@@ -133,7 +151,7 @@ void check_multicasts(const ir::Function& function, Diagnostics& diags) {
   ir::walk(function, function.body, [&](ir::OpId id) {
     const auto* launch = std::get_if<ir::Parallel>(&function.ops[id].data);
     if (launch == nullptr || launch->cluster.empty()) return;
-    check_region(function, Cluster(function, *launch), launch->body, diags);
+    (void)check_region(function, Cluster(function, *launch), launch->body, diags);
   });
 }
 

@@ -5,7 +5,6 @@
 //     mb = mma.load.swiz<128> b_s.subspan(64, 64).at(t / 64, 0);  two, of which the hardware would take one
 #include <optional>
 #include <random>
-#include <set>
 
 #include "coverage/coverage.h"
 #include "coverage/several_values.h"
@@ -19,16 +18,15 @@ namespace kiln::coverage {
 namespace {
 
 // A place that depends on the threads of a unit is worked out for each of them, with so many values of all else.
-constexpr int kPlaceTries = 8;
-constexpr std::int64_t kPlaceValueMax = 1 << 14;
+constexpr int kPlaceTries = 32;
 constexpr std::int64_t kThreadsMax = 1024;
 
 class Places {
  public:
   Places(const ir::Function& function, Diagnostics& diags)
-      : function_(function), diags_(diags), varying_(function) {
-    ir::walk(function, function.body, [&](ir::OpId id) { follow(function.ops[id]); });
-  }
+      : function_(function),
+        diags_(diags),
+        varying_(function, ir::Varying::OfCuda::kMayBeTheSame) {}
 
   // `unit`: whose threads work together there; of threads that `inthreads` picks out of a block it is not known.
   void check(ir::RegionId region, std::optional<ir::Level> unit) {
@@ -40,30 +38,12 @@ class Places {
         if (parallel->level != ir::Level::kThread) inner = parallel->level;
       }
       const auto* some = std::get_if<ir::Inthreads>(&op.data);
-      const bool whole = unit != ir::Level::kBlock && some != nullptr &&
-                         some->threads % target::kWarpgroupLanes == 0;
-      if (some != nullptr && !whole) inner = std::nullopt;
+      if (some != nullptr && !(unit && ir::has_whole_units(*some, *unit))) inner = std::nullopt;
       for (const ir::RegionId each : ir::regions_of(op)) check(each, inner);
     }
   }
 
  private:
-  // What has been through code in CUDA may be the same for all threads, a number that one of them
-  // has handed to the others: Kiln does not look into it.
-  void follow(const ir::Op& op) {
-    bool uses = false;
-    ir::for_each_operand(op, [&](std::string_view, ir::ValueId value) {
-      uses = uses || from_cuda_.contains(value);
-    });
-    if (const auto* code = std::get_if<ir::Cuda>(&op.data)) {
-      from_cuda_.insert(code->passed.begin(), code->passed.end());
-    }
-    if (!uses) return;
-    if (op.result.valid()) from_cuda_.insert(op.result);
-    if (const auto* set = std::get_if<ir::Set>(&op.data)) from_cuda_.insert(set->cell);
-    if (const auto* bind = std::get_if<ir::Bind>(&op.data)) unknown_.insert(bind->var);
-  }
-
   void check_op(const ir::Op& op, ir::Level unit) {
     const ir::Executor executor = ir::executor_of(op);
     if (executor == ir::Executor::kThread) return;
@@ -82,7 +62,7 @@ class Places {
     std::vector<ir::VarId> threads;
     std::int64_t count = 1;
     for (const ir::VarId var : vars) {
-      if (unknown_.contains(var) || !varying_.var(var, unit)) continue;
+      if (!varying_.var(var, unit)) continue;
       const auto extent = function_.vars[var].extent.constant();
       if (function_.vars[var].kind != ir::VarKind::kParallel || !extent) return true;
       threads.push_back(var);
@@ -93,7 +73,7 @@ class Places {
     for (int i = 0; i < kPlaceTries; ++i) {
       std::vector<std::int64_t> values(function_.vars.size());
       for (const ir::VarId var : vars) {
-        values[var.index] = 1 + static_cast<std::int64_t>(random() % kPlaceValueMax);
+        values[var.index] = value_it_may_have(function_.vars[var], random(), i == 0);
       }
       // `t / 32` of 32 threads is one number.
       const auto put = [&](std::int64_t thread, std::vector<std::int64_t>& of_thread) {
@@ -121,8 +101,6 @@ class Places {
   const ir::Function& function_;
   Diagnostics& diags_;
   ir::Varying varying_;
-  std::set<ir::ValueId> from_cuda_;
-  std::set<ir::VarId> unknown_;  // bound to such values
 };
 
 }  // namespace

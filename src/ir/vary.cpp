@@ -20,12 +20,14 @@
 #include "ir/effects.h"
 #include "ir/prove.h"
 #include "ir/reflect.h"
+#include "target/arch.h"
 
 namespace kiln::ir {
 
 class Varying::Variation {
  public:
-  Variation(const Function& function, Level unit) : function_(function), unit_(unit) {}
+  Variation(const Function& function, Level unit, bool trusts_cuda)
+      : function_(function), unit_(unit), trusts_cuda_(trusts_cuda) {}
 
   void ask_var(VarId id) { note(Kind::kVar, id.index); }
   void ask_value(ValueId id) {
@@ -33,6 +35,7 @@ class Varying::Variation {
   }
   void ask_cell(ValueId id) { note(Kind::kCell, id.index); }
   void ask_control(OpId id) { note(Kind::kControl, id.index); }
+  void ask_trips(OpId loop) { ask_way_of_loop(loop, false); }
 
   // Whether anything that was asked, or that it leads to, differs.
   [[nodiscard]] bool differs();
@@ -121,13 +124,16 @@ class Varying::Variation {
   [[nodiscard]] bool look_at_value(ValueId id);
   [[nodiscard]] bool look_at_cell(ValueId id);
   [[nodiscard]] bool look_at_control(OpId id);
+  [[nodiscard]] bool stands_in_for_cuda(OpId op) const;
   void ask_way_out(OpId jump, OpId loop);
+  void ask_way_of_loop(OpId loop, bool with_ends_of_trips);
   void find_declarations();
   void find_owners();
   void find_jumps();
 
   const Function& function_;
   Level unit_;
+  bool trusts_cuda_;
   std::array<std::vector<Answer>, kKinds> answers_;  // by number
   std::vector<Question> looked_at_;                  // all that may have an answer
   // Of what is being asked: all questions, those still open, the one that is looked at.
@@ -251,11 +257,19 @@ bool Varying::Variation::look_at_cell(ValueId id) {
   const OpId end = owner_[function_.values[id].def.index];
   for (const OpId set : sets->second) {
     const auto* by_program = std::get_if<Set>(&function_.ops[set].data);
-    if (by_program == nullptr) return true;  // by CUDA
+    if (trusts_cuda_ && (by_program == nullptr || stands_in_for_cuda(set))) continue;
+    if (by_program == nullptr) return true;
     ask_value(by_program->value);
     for (OpId at = owner_[set.index]; at.valid() && at != end; at = owner_[at.index]) {
       ask_control(at);
     }
+  }
+  return false;
+}
+
+bool Varying::Variation::stands_in_for_cuda(OpId op) const {
+  for (OpId at = owner_[op.index]; at.valid(); at = owner_[at.index]) {
+    if (function_.ops[at].kind() == OpKind::kCuda) return true;
   }
   return false;
 }
@@ -275,22 +289,32 @@ bool Varying::Variation::look_at_control(OpId id) {
     ask_value(branch->condition);
     return false;
   }
-  if (std::holds_alternative<Once>(data) || std::holds_alternative<Inthreads>(data)) return true;
-  if (!is_loop(function_.ops[id].kind())) return false;
-  if (const auto* counted = std::get_if<For>(&data)) (void)(*this)(*counted);
-  if (!jumps_are_known_) find_jumps();
-  const auto ways = ways_out_.find(id);
-  if (ways == ways_out_.end()) return false;
-  for (const OpId jump : ways->second) ask_way_out(jump, id);
+  if (const auto* some = std::get_if<Inthreads>(&data)) return !has_whole_units(*some, unit_);
+  if (std::holds_alternative<Once>(data)) return true;
+  if (is_loop(function_.ops[id].kind())) ask_way_of_loop(id, true);
   return false;
 }
 
-Varying::Varying(const Function& function) : function_(function) {}
+void Varying::Variation::ask_way_of_loop(OpId loop, bool with_ends_of_trips) {
+  if (const auto* counted = std::get_if<For>(&function_.ops[loop].data)) (void)(*this)(*counted);
+  if (!jumps_are_known_) find_jumps();
+  const auto ways = ways_out_.find(loop);
+  if (ways == ways_out_.end()) return;
+  for (const OpId jump : ways->second) {
+    const bool ends_trip = function_.ops[jump].kind() == OpKind::kContinue;
+    if (with_ends_of_trips || !ends_trip) ask_way_out(jump, loop);
+  }
+}
+
+Varying::Varying(const Function& function, OfCuda of_cuda)
+    : function_(function), of_cuda_(of_cuda) {}
 Varying::~Varying() = default;
 
 Varying::Variation& Varying::in(Level unit) {
   std::unique_ptr<Variation>& variation = by_unit_[unit];
-  if (variation == nullptr) variation = std::make_unique<Variation>(function_, unit);
+  if (variation == nullptr) {
+    variation = std::make_unique<Variation>(function_, unit, of_cuda_ == OfCuda::kMayBeTheSame);
+  }
   return *variation;
 }
 
@@ -312,6 +336,18 @@ bool Varying::value(ValueId value, Level unit) {
 bool Varying::control(OpId op, Level unit) {
   in(unit).ask_control(op);
   return in(unit).differs();
+}
+
+bool Varying::trips(OpId loop, Level unit) {
+  in(unit).ask_trips(loop);
+  return in(unit).differs();
+}
+
+bool has_whole_units(const Inthreads& some, Level unit) {
+  const std::int64_t lanes = unit == Level::kGroup    ? target::kWarpLanes
+                             : unit == Level::kGroup4 ? target::kWarpgroupLanes
+                                                      : 0;
+  return lanes != 0 && some.first % lanes == 0 && some.threads % lanes == 0;
 }
 
 bool varies_in(const Function& function, VarId var, Level unit) {

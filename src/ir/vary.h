@@ -17,7 +17,11 @@ namespace kiln::ir {
 
 class Varying {
  public:
-  explicit Varying(const Function& function);
+  // What code in CUDA has written may differ; or may not, being a number that one thread has handed
+  // to the others. Nobody looks into it.
+  enum class OfCuda : std::uint8_t { kDiffers, kMayBeTheSame };
+
+  explicit Varying(const Function& function, OfCuda of_cuda = OfCuda::kDiffers);
   ~Varying();
   Varying(const Varying&) = delete;
   Varying& operator=(const Varying&) = delete;
@@ -26,6 +30,8 @@ class Varying {
   [[nodiscard]] bool var(VarId var, Level unit);
   [[nodiscard]] bool value(ValueId value, Level unit);
   [[nodiscard]] bool control(OpId op, Level unit);
+  // Whether they go round the loop differently often: `control`, without what ends a single trip.
+  [[nodiscard]] bool trips(OpId loop, Level unit);
 
   // Forgets what it has found out, but for where variables are declared and cells assigned to:
   // operations may have been added since. None may have changed.
@@ -36,7 +42,11 @@ class Varying {
   Variation& in(Level unit);
 
   const Function& function_;
+  OfCuda of_cuda_;
   std::map<Level, std::unique_ptr<Variation>> by_unit_;
 };
+
+// Whether the threads of the region are all those of some units.
+[[nodiscard]] bool has_whole_units(const Inthreads& some, Level unit);
 
 }  // namespace kiln::ir

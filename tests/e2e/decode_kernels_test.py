@@ -10,7 +10,8 @@ import unittest
 from dataclasses import dataclass, replace
 
 import kernels_test as kernels
-from kernels_test import Case, load, mistake_of, save
+from kernels_test import Case, mistake_of
+from numbers_in_files import NUMBERS, load, save
 
 KERNEL = "attention_decode_sm90"
 NAN = 0x7E00  # of f16
@@ -64,7 +65,7 @@ class OnCache(kernels.Broken):
             for b, (keys, length) in enumerate(zip(used, cache.lengths)):
                 keys.update((b, t) for t in range(min(length, size)))
         taken = set().union(*used)
-        numbers = list(kernels.NUMBERS["f16"].values())
+        numbers = list(NUMBERS["f16"].values())
         for name in ("k", "v"):
             rows = [
                 self.chance.choices(numbers, k=depth) if (page, row) in taken else [NAN] * depth

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 import kernels_test as kernels
 from attention_cases import chosen, seen_of
-from kernels_test import Case, load, mistake_of, save, up
+from kernels_test import Case, mistake_of, up
+from numbers_in_files import load, save
 
 KERNEL = "attention_f8_sm90"
 TRANSPOSING = "transpose_f8_sm90"

@@ -10,7 +10,8 @@ import itertools
 import unittest
 
 import kernels_test as kernels
-from kernels_test import ALL, ALL_PARTS, NUMBERS, RING, save, up
+from kernels_test import ALL, ALL_PARTS, RING, up
+from numbers_in_files import NUMBERS, save
 
 GROUP_ROWS = 128  # rows of a with one group
 

@@ -11,7 +11,8 @@ import unittest
 
 import kernels_test as kernels
 from attention_cases import CAPPED, chosen
-from kernels_test import Case, execute, save
+from kernels_test import Case, execute
+from numbers_in_files import NUMBERS, save
 from varlen_kernels_test import NAN, Batch, bounds_of
 
 KERNEL = "attention_varlen_backward_sm90"
@@ -46,7 +47,7 @@ def formulas(defines):
 class OfGradients(kernels.Broken):
     def numbers(self, name, rows, used, of_row, dtype="f16"):
         """A file of rows, whose numbers are ones only where `used` has the row."""
-        values = list(kernels.NUMBERS[dtype].values())
+        values = list(NUMBERS[dtype].values())
         nothing = NAN if dtype == "f16" else NOT_A_NUMBER
         width = 1
         for extent in of_row:
@@ -68,7 +69,7 @@ class OfGradients(kernels.Broken):
             self.numbers(name, rows_q, range(front_q, starts_q[-1]), (all_heads, depth))
         for name in ("k", "v"):
             self.numbers(name, rows_k, range(front_k, starts_k[-1]), (key_heads, depth))
-        ones = list(kernels.NUMBERS["f32"].values())
+        ones = list(NUMBERS["f32"].values())
         lse = [
             [self.chance.choice(ones) if front_q <= row < starts_q[-1] else NOT_A_NUMBER for row in range(rows_q)]
             for _ in range(all_heads)

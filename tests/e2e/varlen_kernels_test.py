@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 import kernels_test as kernels
 from attention_cases import chosen
-from kernels_test import Case, execute, load, save
+from kernels_test import Case, execute
+from numbers_in_files import NUMBERS, load, save
 
 KERNEL = "attention_varlen_sm90"
 NAN = 0x7E00  # of f16
@@ -84,7 +85,7 @@ class OfSequences(kernels.Broken):
             any(begin <= row < end and queries > 0 for begin, end, queries in zip(starts_k, starts_k[1:], batch.queries))
             for row in range(rows)
         ]
-        values = list(kernels.NUMBERS["f16"].values())
+        values = list(NUMBERS["f16"].values())
         for name, columns in (("k", depth), ("v", defines.get("DV", depth))):
             numbers_of = [
                 self.chance.choices(values, k=columns) if used[row] else [NAN] * columns
