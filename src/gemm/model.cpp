@@ -37,6 +37,9 @@ constexpr double kOverlap = 0.2;
 // Of what the faster parts of a tile take, so much is not hidden behind the slowest one.
 constexpr double kUnhidden = 0.12;
 
+// Clusters of four have room on so many of 33 multiprocessors: 112 of the 132 of an H100 and an H200.
+constexpr std::int64_t kInFours = 28;
+
 double number(std::int64_t value) { return static_cast<double>(value); }
 
 double bytes_of(DType dtype, std::int64_t elements) {
@@ -69,7 +72,9 @@ Tiles tiles_of(const Problem& problem, const Cut& cut, int multiprocessors) {
   const std::int64_t rows = ceil_div(problem.m, cut.m);
   const std::int64_t cols = ceil_div(problem.n, cut.n);
   const std::int64_t all = problem.batch * cut.splits * rows * cols;
-  const std::int64_t most = ceil_div(all, multiprocessors);
+  const std::int64_t at_once =
+      cut.a_sharers < 4 ? multiprocessors : multiprocessors * kInFours / 33;
+  const std::int64_t most = ceil_div(all, at_once);
   return {rows, cols, all, number(most), number(ceil_div(most, cut.blocks))};
 }
 
