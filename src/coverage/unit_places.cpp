@@ -50,8 +50,14 @@ class Places {
     if (executor == ir::Executor::kBlock && unit != ir::Level::kBlock) return;
     for (const ir::Touch& touch : ir::memory_touched(function_, op)) {
       if (touch.index != nullptr) continue;
-      for (const ir::Expr& place : ir::resolve_view(function_, touch.value).origin) {
-        if (varies(place, unit)) return report(op.span, place, unit);
+      const ir::ResolvedView view = ir::resolve_view(function_, touch.value);
+      for (const ir::Expr& place : view.origin) {
+        if (varies(place, unit)) return report(op.span, "place", place, unit);
+      }
+      for (const std::vector<ir::Expr>& limits : view.limits) {
+        for (const ir::Expr& limit : limits) {
+          if (varies(limit, unit)) return report(op.span, "end", limit, unit);
+        }
       }
     }
   }
@@ -88,13 +94,13 @@ class Places {
     return false;
   }
 
-  void report(Span span, const ir::Expr& place, ir::Level unit) {
+  void report(Span span, std::string_view what, const ir::Expr& place, ir::Level unit) {
     const std::string_view who = unit == ir::Level::kGroup    ? "warp"
                                  : unit == ir::Level::kGroup4 ? "warpgroup"
                                                               : "block";
     const auto name = [&](ir::VarId var) { return function_.vars[var].name; };
-    (void)diags_.report<diag::PlaceDiffers>(span, who, place.text(name))
-        .help("let the place be the same for all threads of the {}", who)
+    (void)diags_.report<diag::PlaceDiffers>(span, who, what, place.text(name))
+        .help("let the {} be the same for all threads of the {}", what, who)
         .emit();
   }
 
