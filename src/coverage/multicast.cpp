@@ -102,11 +102,15 @@ bool depends_on_block(const ir::Function& function, const ir::For& loop) {
   });
 }
 
+// Whether blocks may go on elsewhere, and come to multicasts yet. (One that has left a loop leaves the others in it
+// without its part of each.)
 bool jumps(const ir::Function& function, const ir::Op& op) {
   bool found = false;
   for (const ir::RegionId region : ir::regions_of(op)) {
-    ir::walk(function, region,
-             [&](ir::OpId id) { found = found || ir::leaves_early(function.ops[id].kind()); });
+    ir::walk(function, region, [&](ir::OpId id) {
+      const ir::OpKind kind = function.ops[id].kind();
+      found = found || (ir::leaves_early(kind) && kind != ir::OpKind::kBreak);
+    });
   }
   return found;
 }

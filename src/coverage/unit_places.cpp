@@ -3,12 +3,15 @@
 //   parallel p by 2 : group-4, t by 128 : thread
 //     mb = mma.load.swiz<128> b_s.subspan(64, 64).at(p, 0);       the same for all threads of a warpgroup
 //     mb = mma.load.swiz<128> b_s.subspan(64, 64).at(t / 64, 0);  two, of which the hardware would take one
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <random>
 
 #include "coverage/coverage.h"
 #include "coverage/several_values.h"
 #include "ir/effects.h"
+#include "ir/prove.h"
 #include "ir/reflect.h"
 #include "ir/vary.h"
 #include "target/arch.h"
@@ -33,6 +36,9 @@ class Places {
     for (const ir::OpId id : function_.regions[region].ops) {
       const ir::Op& op = function_.ops[id];
       if (unit) check_op(op, *unit);
+      if (const auto* loop = std::get_if<ir::For>(&op.data)) {
+        least_[loop->var] = ir::minimum(function_, loop->lower).value_or(0);
+      }
       std::optional<ir::Level> inner = unit;
       if (const auto* parallel = std::get_if<ir::Parallel>(&op.data)) {
         if (parallel->level != ir::Level::kThread) inner = parallel->level;
@@ -79,7 +85,9 @@ class Places {
     for (int i = 0; i < kPlaceTries; ++i) {
       std::vector<std::int64_t> values(function_.vars.size());
       for (const ir::VarId var : vars) {
-        values[var.index] = value_it_may_have(function_.vars[var], random(), i == 0);
+        const std::int64_t value = value_it_may_have(function_.vars[var], random(), i == 0);
+        const auto least = least_.find(var);
+        values[var.index] = least == least_.end() ? value : std::max(value, least->second);
       }
       // `t / 32` of 32 threads is one number.
       const auto put = [&](std::int64_t thread, std::vector<std::int64_t>& of_thread) {
@@ -107,6 +115,7 @@ class Places {
   const ir::Function& function_;
   Diagnostics& diags_;
   ir::Varying varying_;
+  std::map<ir::VarId, std::int64_t> least_;  // of the loops so far
 };
 
 }  // namespace

@@ -35,7 +35,6 @@ class Varying::Variation {
   }
   void ask_cell(ValueId id) { note(Kind::kCell, id.index); }
   void ask_control(OpId id) { note(Kind::kControl, id.index); }
-  void ask_trips(OpId loop) { ask_way_of_loop(loop, false); }
 
   // Whether anything that was asked, or that it leads to, differs.
   [[nodiscard]] bool differs();
@@ -126,7 +125,6 @@ class Varying::Variation {
   [[nodiscard]] bool look_at_control(OpId id);
   [[nodiscard]] bool stands_in_for_cuda(OpId op) const;
   void ask_way_out(OpId jump, OpId loop);
-  void ask_way_of_loop(OpId loop, bool with_ends_of_trips);
   void find_declarations();
   void find_owners();
   void find_jumps();
@@ -291,19 +289,13 @@ bool Varying::Variation::look_at_control(OpId id) {
   }
   if (const auto* some = std::get_if<Inthreads>(&data)) return !has_whole_units(*some, unit_);
   if (std::holds_alternative<Once>(data)) return true;
-  if (is_loop(function_.ops[id].kind())) ask_way_of_loop(id, true);
-  return false;
-}
-
-void Varying::Variation::ask_way_of_loop(OpId loop, bool with_ends_of_trips) {
-  if (const auto* counted = std::get_if<For>(&function_.ops[loop].data)) (void)(*this)(*counted);
+  if (!is_loop(function_.ops[id].kind())) return false;
+  if (const auto* counted = std::get_if<For>(&data)) (void)(*this)(*counted);
   if (!jumps_are_known_) find_jumps();
-  const auto ways = ways_out_.find(loop);
-  if (ways == ways_out_.end()) return;
-  for (const OpId jump : ways->second) {
-    const bool ends_trip = function_.ops[jump].kind() == OpKind::kContinue;
-    if (with_ends_of_trips || !ends_trip) ask_way_out(jump, loop);
-  }
+  const auto ways = ways_out_.find(id);
+  if (ways == ways_out_.end()) return false;
+  for (const OpId jump : ways->second) ask_way_out(jump, id);
+  return false;
 }
 
 Varying::Varying(const Function& function, OfCuda of_cuda)
@@ -335,11 +327,6 @@ bool Varying::value(ValueId value, Level unit) {
 
 bool Varying::control(OpId op, Level unit) {
   in(unit).ask_control(op);
-  return in(unit).differs();
-}
-
-bool Varying::trips(OpId loop, Level unit) {
-  in(unit).ask_trips(loop);
   return in(unit).differs();
 }
 

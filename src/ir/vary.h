@@ -30,8 +30,6 @@ class Varying {
   [[nodiscard]] bool var(VarId var, Level unit);
   [[nodiscard]] bool value(ValueId value, Level unit);
   [[nodiscard]] bool control(OpId op, Level unit);
-  // Whether they go round the loop differently often: `control`, without what ends a single trip.
-  [[nodiscard]] bool trips(OpId loop, Level unit);
 
   // Forgets what it has found out, but for where variables are declared and cells assigned to:
   // operations may have been added since. None may have changed.

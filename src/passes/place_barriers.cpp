@@ -56,7 +56,7 @@ class Meetings {
         .help(
             "let the threads of the unit wait for each other in between, `sync.local;` for a "
             "warp's and `sync.barrier : group-4;` for a warpgroup's, or write in front of the "
-            "condition or loop")
+            "condition")
         .emit();
   }
 

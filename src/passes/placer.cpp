@@ -129,7 +129,6 @@ void Placer::run() {
 }
 
 Placer::State Placer::place(ir::RegionId region, State state) {
-  const bool outer = diverged_;
   for (std::size_t i = 0; i < function_.regions[region].ops.size() && state.reachable; ++i) {
     const ir::OpId id = function_.regions[region].ops[i];
     if (touches_products(id, state)) {
@@ -163,22 +162,8 @@ Placer::State Placer::place(ir::RegionId region, State state) {
                         varying_.control(id, ir::Level::kBlock);
     state = enter(id, region, i, std::move(state));
     state.some_left = state.some_left || leaves;
-    diverged_ = diverged_ || some_skip(id);
   }
-  diverged_ = outer;
   return state;
-}
-
-// Whether some threads of the team end their trip of the loop around it there, others not.
-bool Placer::some_skip(ir::OpId id) const {
-  const ir::Op& op = function_.ops[id];
-  if (ir::is_loop(op.kind()) || !contains(function_, op, ir::OpKind::kContinue)) return false;
-  if (op.kind() == ir::OpKind::kIf && varying_.control(id, team_level())) return true;
-  for (const ir::RegionId region : ir::regions_of(op)) {
-    const auto& inner = function_.regions[region].ops;
-    if (std::ranges::any_of(inner, [&](ir::OpId each) { return some_skip(each); })) return true;
-  }
-  return false;
 }
 
 // --- what an operation needs
@@ -334,12 +319,12 @@ bool Placer::is_unfenced(const Access& access, bool global) const {
          facts_.is_read_asynchronously(access.root) && facts_.is_global(access.root) == global;
 }
 
-ir::Level Placer::team_level() const {
-  if (team().is_in_one(target::kWarpLanes)) return ir::Level::kGroup;
-  return team().is_in_one(kWarpgroup) ? ir::Level::kGroup4 : ir::Level::kBlock;
+bool Placer::is_divergent(ir::ValueId value) const {
+  ir::Level unit = ir::Level::kBlock;
+  if (team().is_in_one(kWarpgroup)) unit = ir::Level::kGroup4;
+  if (team().is_in_one(target::kWarpLanes)) unit = ir::Level::kGroup;
+  return varying_.value(value, unit);
 }
-
-bool Placer::is_divergent(ir::ValueId value) const { return varying_.value(value, team_level()); }
 
 bool Placer::is_whole_team(const ir::Barrier& barrier) const {
   if (barrier.level == ir::Level::kBlock) return true;
@@ -494,13 +479,19 @@ bool Placer::jumps(ir::RegionId body) const {
 Placer::State Placer::enter(ir::OpId id, ir::RegionId region, std::size_t& index, State state) {
   // A copy of the fields: inserting operations moves the arrays.
   const ir::Op op = function_.ops[id];
+  const bool outer_apart = apart_;
   if (const auto* loop = std::get_if<ir::For>(&op.data)) {
     const Trips trips = {.leaves_at_end = true, .again = runs_again(function_, *loop)};
-    State after = enter_loop(id, loop->body, state, trips);
+    apart_ = apart_ || varying_.control(id, ir::Level::kBlock);
+    State after = enter_loop(loop->body, state, trips);
+    apart_ = outer_apart;
     return always_runs(function_, *loop) ? after : merge(std::move(state), after);
   }
   if (const auto* loop = std::get_if<ir::Loop>(&op.data)) {
-    return enter_loop(id, loop->body, state, {.leaves_at_end = false, .again = true});
+    apart_ = apart_ || varying_.control(id, ir::Level::kBlock);
+    State after = enter_loop(loop->body, state, {.leaves_at_end = false, .again = true});
+    apart_ = outer_apart;
+    return after;
   }
   if (const auto* parallel = std::get_if<ir::Parallel>(&op.data)) {
     const int outer = nest_;
@@ -598,19 +589,12 @@ Placer::State Placer::enter_meeting(const ir::Op& op, State state) {
 
 // A loop inside of others is entered as often as they go round, mostly alike: then it leaves what
 // it left before, and everything stands in it already.
-Placer::State Placer::enter_loop(ir::OpId id, ir::RegionId body, const State& state,
-                                 const Trips& trips) {
+Placer::State Placer::enter_loop(ir::RegionId body, const State& state, const Trips& trips) {
   for (const Round& round : rounds_[body]) {
     const bool alike = round.team == team_ && round.nest == nest_ && round.diverged == diverged_;
     if (alike && round.before == state) return round.after;
   }
-  const bool outer = diverged_;
-  const bool outer_apart = apart_;
-  diverged_ = outer || varying_.trips(id, team_level());
-  apart_ = outer_apart || varying_.control(id, ir::Level::kBlock);
   State after = go_round(body, state, trips);
-  diverged_ = outer;
-  apart_ = outer_apart;
   rounds_[body].push_back({state, team_, nest_, diverged_, after});
   return after;
 }

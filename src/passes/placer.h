@@ -64,7 +64,7 @@ class Placer {
 
   State place(ir::RegionId region, State state);
   State enter(ir::OpId id, ir::RegionId region, std::size_t& index, State state);
-  State enter_loop(ir::OpId id, ir::RegionId body, const State& state, const Trips& trips);
+  State enter_loop(ir::RegionId body, const State& state, const Trips& trips);
   State go_round(ir::RegionId body, const State& state, const Trips& trips);
   State enter_inthreads(const ir::Inthreads& op, State state);
   void await_tracked(ir::RegionId body);
@@ -97,10 +97,7 @@ class Placer {
   [[nodiscard]] Accesses of_regions(ir::RegionId region, std::size_t index) const;
   [[nodiscard]] Accesses wanted(const ir::Op& op) const;
   [[nodiscard]] bool is_unfenced(const Access& access, bool global) const;
-  // The unit that the team's threads are in one of.
-  [[nodiscard]] ir::Level team_level() const;
   [[nodiscard]] bool is_divergent(ir::ValueId value) const;
-  [[nodiscard]] bool some_skip(ir::OpId id) const;
   [[nodiscard]] bool is_whole_team(const ir::Barrier& barrier) const;
   [[nodiscard]] bool is_hidden(ir::ValueId event) const;
   [[nodiscard]] bool takes_whole_team(ir::ValueId event) const;
@@ -135,8 +132,8 @@ class Placer {
   std::set<ir::ValueId> multicast_;      // buffers, and events of such copies that sema made
   std::set<ir::ValueId> awaited_;        // events that regions have waited for
   std::set<ir::OpId> impossible_;        // operations in front of which a cluster cannot meet
-  bool diverged_ = false;  // where not all threads of the team get to, or not as often
-  bool apart_ = false;     // inside a loop that not all of the block go round as often
+  bool diverged_ = false;                // inside an `if` that not all threads of the team enter
+  bool apart_ = false;                   // inside a loop that they go round in different trips
 };
 
 }  // namespace kiln::passes
