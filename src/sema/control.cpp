@@ -7,6 +7,7 @@
 #include "sema/cuda.h"
 #include "sema/entry_check.h"
 #include "sema/expression.h"
+#include "sema/guard.h"
 #include "sema/partial_sum.h"
 #include "sema/statement.h"
 #include "sema/tile_array.h"
@@ -615,6 +616,16 @@ void note_divisors(Sema& sema, ir::ValueId condition) {
   if (const auto divisor = atom.right->constant()) sema.divisors.push_back({*divisor, *atom.left});
 }
 
+// Where the condition is known to hold, or not to.
+ir::RegionId analyse_branch(Sema& sema, ast::StmtId body, std::optional<ir::ValueId> condition,
+                            bool holds) {
+  const std::size_t known = sema.guards.size();
+  if (condition) learn(sema, *condition, holds);
+  const ir::RegionId out = in_region(sema, [&] { analyse_statement(sema, body); });
+  sema.guards.resize(known);
+  return out;
+}
+
 }  // namespace
 
 void analyse(Sema& sema, const ast::IfStmt& stmt, ast::StmtId id) {
@@ -632,12 +643,12 @@ void analyse(Sema& sema, const ast::IfStmt& stmt, ast::StmtId id) {
   const PartialSums before = sema.sums;
   const std::size_t known = sema.divisors.size();
   if (flag && !sema.place.in_kernel) note_divisors(sema, *flag);
-  const ir::RegionId then_body = in_region(sema, [&] { analyse_statement(sema, stmt.then_body); });
+  const ir::RegionId then_body = analyse_branch(sema, stmt.then_body, flag, true);
   sema.divisors.resize(known);
   const PartialSums after = std::exchange(sema.sums, before);
   ir::RegionId else_body;
   if (stmt.else_body.valid()) {
-    else_body = in_region(sema, [&] { analyse_statement(sema, stmt.else_body); });
+    else_body = analyse_branch(sema, stmt.else_body, flag, false);
   }
   sema.sums = either(after, sema.sums);
   auto& branch = std::get<ir::If>(sema.function.ops[op].data);

@@ -21,6 +21,7 @@
 #include "ir/prove.h"
 #include "sema/expression.h"
 #include "sema/future.h"
+#include "sema/guard.h"
 #include "sema/statement.h"
 #include "sema/view.h"
 
@@ -62,11 +63,9 @@ bool check_slot(Sema& sema, const Element& index, Span span, std::size_t dimensi
                 const EventInfo& info) {
   const std::int64_t extent = info.extents[dimension];
   const auto least = ir::minimum(sema.function, index.value);
-  const auto most = ir::upper_bound(sema.function, index.value);
-  const auto largest = most ? most->constant() : std::nullopt;
+  const auto largest = too_large_here(sema, index.value, extent);
   const auto constant = index.value.constant();
-  const bool outside =
-      (constant && *constant < 0) || (least && *least >= extent) || (largest && *largest >= extent);
+  const bool outside = (constant && *constant < 0) || (least && *least >= extent) || largest;
   if (!outside) return true;
   (void)sema.diags
       .report<diag::EventSlot>(

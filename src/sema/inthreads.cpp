@@ -30,14 +30,6 @@ namespace kiln::sema {
 
 namespace {
 
-// Whether the variable is an index of one of the parallels.
-bool is_index_of(const ir::Function& function, const std::vector<ir::OpId>& nest, ir::VarId var) {
-  return std::any_of(nest.begin(), nest.end(), [&](ir::OpId id) {
-    const auto& vars = std::get<ir::Parallel>(function.ops[id].data).vars;
-    return std::find(vars.begin(), vars.end(), var) != vars.end();
-  });
-}
-
 // The predicate as operations, and what its parts depend on.
 class Predicate {
  public:
@@ -71,7 +63,7 @@ class Predicate {
   std::vector<std::int64_t> values_;  // of the variables, for one thread
 };
 
-bool Predicate::is_unit(ir::VarId var) const { return is_index_of(function_, nest_, var); }
+bool Predicate::is_unit(ir::VarId var) const { return is_unit_index(function_, nest_, var); }
 
 std::vector<ir::VarId> Predicate::units_in(ir::ValueId value) const {
   std::vector<ir::VarId> out;
@@ -249,31 +241,17 @@ void note_yield_inside(Sema& sema, ir::OpId region, Span span) {
 
 }  // namespace
 
+bool is_unit_index(const ir::Function& function, const std::vector<ir::OpId>& nest, ir::VarId var) {
+  return std::any_of(nest.begin(), nest.end(), [&](ir::OpId id) {
+    const auto& vars = std::get<ir::Parallel>(function.ops[id].data).vars;
+    return std::find(vars.begin(), vars.end(), var) != vars.end();
+  });
+}
+
 std::optional<ThreadRun> enclosing_region(const Sema& sema) {
   if (!sema.place.inthreads.valid()) return std::nullopt;
   const auto& region = std::get<ir::Inthreads>(sema.function.ops[sema.place.inthreads].data);
   return ThreadRun{region.first, region.threads};
-}
-
-std::optional<std::int64_t> largest_in_region(const Sema& sema, const ir::Expr& expr) {
-  const auto run = enclosing_region(sema);
-  if (!run) return std::nullopt;
-  const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
-  const std::int64_t block_threads = launch.threads.constant().value_or(run->first + run->threads);
-  std::vector<std::int64_t> indices(sema.function.vars.size());
-  std::optional<std::int64_t> out;
-  for (std::int64_t t = run->first; t < run->first + run->threads; ++t) {
-    coverage::set_unit_indices(sema.function, sema.place.nest, block_threads, t, indices);
-    const ir::Expr of_thread = expr.substitute([&](ir::VarId var) -> std::optional<ir::Expr> {
-      if (!is_index_of(sema.function, sema.place.nest, var)) return std::nullopt;
-      return ir::Expr(indices[var.index]);
-    });
-    const auto bound = ir::upper_bound(sema.function, of_thread);
-    const auto largest = bound ? bound->constant() : std::nullopt;
-    if (!largest) return std::nullopt;
-    out = std::max(out.value_or(*largest), *largest);
-  }
-  return out;
 }
 
 bool check_whole_warpgroups(Sema& sema, Span span, std::string_view what) {

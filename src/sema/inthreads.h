@@ -19,9 +19,9 @@ struct ThreadRun {
 // The threads of the innermost region; nothing outside of all.
 [[nodiscard]] std::optional<ThreadRun> enclosing_region(const Sema& sema);
 
-// The largest value that the expression takes in a thread of the innermost region; none where that is not known, or
-// outside of all.
-[[nodiscard]] std::optional<std::int64_t> largest_in_region(const Sema& sema, const ir::Expr& expr);
+// Whether the variable is an index of one of the parallels.
+[[nodiscard]] bool is_unit_index(const ir::Function& function, const std::vector<ir::OpId>& nest,
+                                 ir::VarId var);
 
 // Reports warpgroup-partial when the innermost region cuts a warpgroup.
 [[nodiscard]] bool check_whole_warpgroups(Sema& sema, Span span, std::string_view what);

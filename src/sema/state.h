@@ -299,6 +299,7 @@ struct Sema {
     ir::Expr of;
   };
   std::vector<Divides> divisors = {};
+  std::vector<ir::Expr> guards = {};                // not negative here, by the conditions around
   std::map<ir::VarId, std::string> obstacles = {};  // why the loop of a variable is not written out
   // Subscripts that are known at launch alone, each with the value that the statement is analysed for.
   std::vector<std::pair<ir::Expr, std::int64_t>> chosen = {};

@@ -5,7 +5,7 @@
 #include "sema/derived.h"
 #include "sema/entry_check.h"
 #include "sema/expression.h"
-#include "sema/inthreads.h"
+#include "sema/guard.h"
 #include "sema/launch_value.h"
 #include "sema/reshape.h"
 #include "support/tensor.h"
@@ -464,15 +464,9 @@ Operand subscript_array(Sema& sema, const ast::SubscriptExpr& subscript, Span sp
     const IndexItem& item = (*items)[d];
     const auto least =
         item.element ? ir::minimum(sema.function, item.element->value) : std::nullopt;
-    const auto most =
-        item.element ? ir::upper_bound(sema.function, item.element->value) : std::nullopt;
     const auto extent = type.shape[d].constant();
-    auto largest = most ? most->constant() : std::nullopt;
-    if (extent && largest && *largest >= *extent) {  // fewer threads may be here than there are
-      largest = largest_in_region(sema, item.element->value).value_or(*largest);
-    }
-    if (!item.element ||
-        (extent && ((least && *least >= *extent) || (largest && *largest >= *extent)))) {
+    if (!item.element || (extent && ((least && *least >= *extent) ||
+                                     too_large_here(sema, item.element->value, *extent)))) {
       (void)sema.diags
           .report<diag::IndexOutOfRange>(item.span, "subscript",
                                          item.element ? text(sema, item.element->value) : "_", d,
