@@ -52,7 +52,7 @@ class BenchFileTest : public FakeDriverTest {
     err_.str("");
     io::Console console{.out = out_, .err = err_};
     BenchOptions options;
-    options.program.file = folder_ / "twice.co";
+    options.program.file = folder_ / file_;
     options.program.arch = "sm_90a";
     options.shapes = {"N=100"};
     options.expect = expect;
@@ -72,6 +72,7 @@ class BenchFileTest : public FakeDriverTest {
     return rows ? *rows : std::vector<BenchRow>{};
   }
 
+  std::string file_ = "twice.co";
   bool graphs_ = false;
   bool power_ = false;
   std::filesystem::path folder_;
@@ -94,6 +95,15 @@ TEST_F(BenchFileTest, WhatIsNoProductStandsBesideACopy) {
     EXPECT_FALSE(row.m.has_value());
   }
   EXPECT_EQ(rows().size(), 2);
+}
+
+TEST_F(BenchFileTest, ATensorThatNobodyTouchesNeedsNoElements) {
+  std::string text = kTwice;
+  text.replace(text.find("y) {"), 1, "y, global f32 [N] idle");
+  std::ofstream(folder_ / "idle.co") << text;
+  file_ = "idle.co";
+  EXPECT_EQ(run(""), io::Exit::kFine) << err_.str();
+  EXPECT_EQ(rows().size(), 1) << out_.str();
 }
 
 TEST_F(BenchFileTest, GraphsAndEnergyAreMeasured) {
