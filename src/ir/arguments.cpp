@@ -94,6 +94,17 @@ std::vector<std::size_t> read_params(const Function& function) {
   return out;
 }
 
+std::vector<std::size_t> given_params(const Function& function) {
+  const std::vector<std::size_t> written = written_params(function);
+  const std::vector<std::size_t> read = read_params(function);
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < function.params.size(); ++i) {
+    const bool is_read = std::ranges::find(read, i) != read.end();
+    if (is_read || std::ranges::find(written, i) == written.end()) out.push_back(i);
+  }
+  return out;
+}
+
 std::vector<std::size_t> params_behind(const Function& function,
                                        const std::vector<ValueId>& values) {
   std::vector<bool> behind(function.values.size());

@@ -26,6 +26,8 @@ struct Arguments {
 [[nodiscard]] std::vector<std::size_t> written_params(const Function& function);
 // Those it reads.
 [[nodiscard]] std::vector<std::size_t> read_params(const Function& function);
+// Those whose contents a call gives: all but what is only written.
+[[nodiscard]] std::vector<std::size_t> given_params(const Function& function);
 
 // Those (by index) whose contents the values may depend on: through scalars, cells, copies and
 // products, not through the conditions and the indices of what is done.

@@ -30,7 +30,7 @@ struct Sets {
 // Fills the inputs, which depend on `--seed` alone.
 void fill_inputs(const FileBench& bench, FileProblem& problem) {
   const ir::Function& function = bench.function();
-  for (const std::size_t i : ir::read_params(function)) {
+  for (const std::size_t i : ir::given_params(function)) {
     if (!std::holds_alternative<ir::ViewType>(function.type(function.params[i].value))) continue;
     Tensor& tensor = problem.arguments.params[i].tensor;
     if (tensor.bytes.empty()) tensor = Tensor::zeros(tensor.dtype, tensor.shape);

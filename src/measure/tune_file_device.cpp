@@ -47,7 +47,7 @@ bool take_the_same(const FileCandidate& left, const FileCandidate& right) {
 // Makes the inputs of one set; tensors that are only written stay without contents.
 void fill_inputs(FileCandidate& candidate, std::uint64_t seed) {
   const ir::Function& function = candidate.function();
-  for (const std::size_t i : ir::read_params(function)) {
+  for (const std::size_t i : ir::given_params(function)) {
     if (!is_view(function, i)) continue;
     Tensor& tensor = candidate.arguments.params[i].tensor;
     if (tensor.bytes.empty()) tensor = Tensor::zeros(tensor.dtype, tensor.shape);

@@ -137,12 +137,11 @@ Call::Call(Gpu& gpu, const DeviceModule& kernels, const ir::Module& module,
       plans_(emit::plan_launches(module, function)),
       host_(function, arguments) {}
 
-// With the argument, or with poison when the function only writes it, or does not touch it and nobody gave elements.
+// With the argument, or with poison when the function only writes it.
 Result<void> Call::fill(std::size_t param, DeviceBuffer& memory) const {
-  const std::span<const std::byte> given = arguments_.params[param].tensor.bytes;
-  const bool read = contains(ir::read_params(function_), param);
-  const bool written = contains(ir::written_params(function_), param);
-  return read || (!written && !given.empty()) ? memory.copy_in(given) : memory.fill(kPoison);
+  return contains(ir::given_params(function_), param)
+             ? memory.copy_in(arguments_.params[param].tensor.bytes)
+             : memory.fill(kPoison);
 }
 
 Result<void> Call::copy_in() {
