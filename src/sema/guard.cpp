@@ -1,6 +1,7 @@
 #include "sema/guard.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "coverage/unit_indices.h"
@@ -34,72 +35,112 @@ std::optional<Order> order_of(ir::BinaryKind kind, bool holds) {
   return Order{.left_first = is_less == holds, .may_equal = with_equal == holds};
 }
 
+std::optional<std::int64_t> constant_bound(const Sema& sema, const ir::Expr& expr) {
+  if (expr.overflowed()) return std::nullopt;
+  const auto bound = ir::upper_bound(sema.function, expr);
+  return bound ? bound->constant() : std::nullopt;
+}
+
+// Whether the formula may leave 32 bits, so that the program, which wraps, may compare another number.
+bool may_wrap(const Sema& sema, const ir::Expr& expr) {
+  if (expr.overflowed()) return true;
+  const std::vector<ir::Term>& terms = expr.terms();
+  const bool is_variable = terms.size() == 1 && terms[0].coefficient == 1 &&
+                           terms[0].atoms.size() == 1 &&
+                           terms[0].atoms[0].kind == ir::AtomKind::kVar;
+  if (is_variable) return false;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const auto most = constant_bound(sema, expr);
+  const auto most_below = constant_bound(sema, ir::Expr(0) - expr);
+  return !most || *most > kMost || !most_below || *most_below > kMost;
+}
+
+void remember(Sema& sema, const ir::Expr& not_negative) {
+  if (!not_negative.overflowed()) sema.guards.push_back(not_negative);
+}
+
 void learn_comparison(Sema& sema, const ir::Binary& binary, bool holds) {
   const auto left = integer_of(sema, binary.left);
   const auto right = integer_of(sema, binary.right);
-  if (!left || !right) return;
+  if (!left || !right || may_wrap(sema, *left) || may_wrap(sema, *right)) return;
   if (binary.kind == ir::BinaryKind::kEq && holds) {
-    sema.guards.push_back(*right - *left);
-    sema.guards.push_back(*left - *right);
+    remember(sema, *right - *left);
+    remember(sema, *left - *right);
   }
   const auto order = order_of(binary.kind, holds);
   if (!order) return;
   const ir::Expr difference = order->left_first ? *right - *left : *left - *right;
-  sema.guards.push_back(difference - (order->may_equal ? 0 : 1));
+  remember(sema, difference - (order->may_equal ? 0 : 1));
 }
 
-// The threads of the innermost region, or of the block; none where their number is known at launch alone.
+// The threads of the innermost region, or of the block; none where their number is not known yet, or at
+// launch alone.
 std::optional<ThreadRun> threads_here(const Sema& sema) {
   if (const auto run = enclosing_region(sema)) return run;
-  if (!sema.place.launch.valid()) return std::nullopt;
+  if (!sema.threads_from.contains(sema.place.launch)) return std::nullopt;
   const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
   const auto threads = launch.threads.constant();
   if (!threads) return std::nullopt;
   return ThreadRun{0, *threads};
 }
 
-std::optional<std::int64_t> constant_bound(const Sema& sema, const ir::Expr& expr) {
-  const auto bound = ir::upper_bound(sema.function, expr);
-  return bound ? bound->constant() : std::nullopt;
-}
-
-// What bounds the expression in a thread: itself, or that something else is not negative.
-std::optional<std::int64_t> least_bound(const Sema& sema, const ir::Expr& expr,
-                                        const std::vector<ir::Expr>& guards) {
-  auto out = constant_bound(sema, expr);
+// What bounds the expression in a thread: `anywhere`, or that something else is not negative.
+std::int64_t least_bound(const Sema& sema, const ir::Expr& expr,
+                         const std::vector<ir::Expr>& guards, std::int64_t anywhere) {
+  std::int64_t out = constant_bound(sema, expr).value_or(anywhere);
   for (const ir::Expr& guard : guards) {
-    const auto bound = constant_bound(sema, expr + guard);
-    if (bound && (!out || *bound < *out)) out = bound;
+    out = std::min(out, constant_bound(sema, expr + guard).value_or(out));
   }
   return out;
 }
 
-// None where it is not known, or no thread comes here.
-std::optional<std::int64_t> largest_here(const Sema& sema, const ir::Expr& expr) {
-  const auto run = threads_here(sema);
-  if (!run) return least_bound(sema, expr, sema.guards);
-  const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
-  const std::int64_t block_threads = launch.threads.constant().value_or(run->first + run->threads);
-  std::vector<std::int64_t> indices(sema.function.vars.size());
-  const auto of_thread = [&](const ir::Expr& each) {
-    return each.substitute([&](ir::VarId var) -> std::optional<ir::Expr> {
-      if (!is_unit_index(sema.function, sema.place.nest, var)) return std::nullopt;
-      return ir::Expr(indices[var.index]);
+// A formula for one thread after the other: a number where it is made of the thread's indices alone.
+class OfThread {
+ public:
+  OfThread(const Sema& sema, const ir::Expr& expr, const std::vector<std::int64_t>& indices)
+      : sema_(sema), expr_(expr), indices_(indices) {
+    is_number_ = substituted().constant().has_value();
+  }
+  [[nodiscard]] ir::Expr now() const {
+    return is_number_ ? ir::Expr(expr_.evaluate(indices_)) : substituted();
+  }
+  [[nodiscard]] bool is_number() const { return is_number_; }
+
+ private:
+  [[nodiscard]] ir::Expr substituted() const {
+    return expr_.substitute([&](ir::VarId var) -> std::optional<ir::Expr> {
+      if (!is_unit_index(sema_.function, sema_.place.nest, var)) return std::nullopt;
+      return ir::Expr(indices_[var.index]);
     });
-  };
+  }
+
+  const Sema& sema_;
+  const ir::Expr& expr_;
+  const std::vector<std::int64_t>& indices_;
+  bool is_number_ = false;
+};
+
+// None where no thread comes here.
+std::optional<std::int64_t> largest_of(const Sema& sema, const ThreadRun& run, const ir::Expr& expr,
+                                       std::int64_t anywhere) {
+  const auto& launch = std::get<ir::Parallel>(sema.function.ops[sema.place.launch].data);
+  const std::int64_t block_threads = launch.threads.constant().value_or(run.first + run.threads);
+  std::vector<std::int64_t> indices(sema.function.vars.size());
+  const OfThread value(sema, expr, indices);
+  std::vector<OfThread> conditions;
+  for (const ir::Expr& guard : sema.guards) conditions.emplace_back(sema, guard, indices);
   std::optional<std::int64_t> out;
-  for (std::int64_t t = run->first; t < run->first + run->threads; ++t) {
+  for (std::int64_t t = run.first; t < run.first + run.threads; ++t) {
     coverage::set_unit_indices(sema.function, sema.place.nest, block_threads, t, indices);
     std::vector<ir::Expr> guards;
-    for (const ir::Expr& guard : sema.guards) guards.push_back(of_thread(guard));
-    const bool comes = std::ranges::none_of(guards, [&](const ir::Expr& guard) {
-      const auto most = constant_bound(sema, guard);
+    const bool comes = std::ranges::none_of(conditions, [&](const OfThread& condition) {
+      const auto most = constant_bound(sema, guards.emplace_back(condition.now()));
       return most && *most < 0;
     });
     if (!comes) continue;
-    const auto largest = least_bound(sema, of_thread(expr), guards);
-    if (!largest) return std::nullopt;
-    out = std::max(out.value_or(*largest), *largest);
+    const std::int64_t largest = least_bound(
+        sema, value.now(), value.is_number() ? std::vector<ir::Expr>{} : guards, anywhere);
+    out = std::max(out.value_or(largest), largest);
   }
   return out;
 }
@@ -124,7 +165,10 @@ std::optional<std::int64_t> too_large_here(const Sema& sema, const ir::Expr& exp
                                            std::int64_t extent) {
   const auto anywhere = constant_bound(sema, expr);
   if (!anywhere || *anywhere < extent) return std::nullopt;
-  const auto here = largest_here(sema, expr);
+  const std::int64_t of_any_thread = least_bound(sema, expr, sema.guards, *anywhere);
+  if (of_any_thread < extent) return std::nullopt;
+  const auto run = threads_here(sema);
+  const auto here = run ? largest_of(sema, *run, expr, of_any_thread) : of_any_thread;
   return here && *here >= extent ? here : std::nullopt;
 }
 
