@@ -68,10 +68,21 @@ Result<void> add_vendor_buffers(runtime::Gpu& gpu, const FileBench& bench, const
   return {};
 }
 
-std::int64_t bytes_of(const FileProblem& problem) {
+// Of all tensors that the function reads, writes or returns.
+std::int64_t bytes_of(const FileBench& bench, const FileProblem& problem) {
+  const ir::Function& function = bench.function();
+  const std::vector<std::size_t> read = ir::read_params(function);
+  const std::vector<std::size_t> written = ir::written_params(function);
+  const auto is_idle = [&](const std::string& name) {
+    const auto param = std::ranges::find(function.params, name, &ir::Param::name);
+    if (param == function.params.end()) return false;
+    const auto index = static_cast<std::size_t>(param - function.params.begin());
+    return std::ranges::find(read, index) == read.end() &&
+           std::ranges::find(written, index) == written.end();
+  };
   std::int64_t bytes = 0;
   for (const reference::Named& named : problem.tensors) {
-    bytes += named.tensor->elements() * size_bytes(named.tensor->dtype);
+    if (!is_idle(named.name)) bytes += named.tensor->elements() * size_bytes(named.tensor->dtype);
   }
   return bytes;
 }
@@ -80,7 +91,7 @@ std::int64_t bytes_of(const FileProblem& problem) {
 // arguments hold them.
 Result<void> make_sets(FileDevice& device, const FileBench& bench, FileProblem& problem,
                        Sets& sets) {
-  const std::size_t count = rotating_sets(bytes_of(problem), device.gpu.arch().l2_bytes);
+  const std::size_t count = rotating_sets(bytes_of(bench, problem), device.gpu.arch().l2_bytes);
   bench.progress(format("{}: inputs", problem.shape));
   fill_inputs(bench, problem);
   for (std::size_t set = 0; set < count; ++set) {
@@ -156,7 +167,7 @@ BenchRow row_of(const FileDevice& device, const FileBench& bench, const FileProb
   }
   row.shape = problem.shape;
   row.types = types_shown(bench, problem);
-  if (!problem.product) row.bytes = bytes_of(problem);
+  if (!problem.product) row.bytes = bytes_of(bench, problem);
   if (problem.formula) {
     const double flops = reference::flops_of(*problem.formula);
     if (flops > 0) row.flops = flops;
@@ -168,10 +179,10 @@ BenchRow row_of(const FileDevice& device, const FileBench& bench, const FileProb
   return row;
 }
 
-// Buffers for copies of as many bytes as the problem's tensors have, half of them read and half
-// written: what memory allows a kernel that touches each once.
-Result<void> make_copies(runtime::Gpu& gpu, const FileProblem& problem, Sets& sets) {
-  const auto bytes = static_cast<std::size_t>((bytes_of(problem) + 1) / 2);
+// Buffers for copies of so many bytes, half of them read and half written: what memory allows a kernel
+// that touches each once.
+Result<void> make_copies(runtime::Gpu& gpu, std::int64_t touched, Sets& sets) {
+  const auto bytes = static_cast<std::size_t>((touched + 1) / 2);
   for (std::size_t set = 0; set < sets.calls.size(); ++set) {
     for (auto* side : {&sets.copied, &sets.copies}) {
       auto buffer = gpu.allocate(bytes);
@@ -199,7 +210,8 @@ Result<BenchRow> measure_problem(FileDevice& device, const FileBench& bench,
                             return vendor->start(sets.vendor[set], stream);
                           }});
   } else if (!problem.product) {
-    if (auto made = make_copies(device.gpu, problem, sets); !made) return Unexpected{made.error()};
+    if (auto made = make_copies(device.gpu, bytes_of(bench, problem), sets); !made)
+      return Unexpected{made.error()};
     contenders.push_back({"copy", [&](auto set, auto stream) {
                             return sets.copies[set].start_copy(sets.copied[set], stream);
                           }});

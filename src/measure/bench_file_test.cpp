@@ -103,7 +103,32 @@ TEST_F(BenchFileTest, ATensorThatNobodyTouchesNeedsNoElements) {
   std::ofstream(folder_ / "idle.co") << text;
   file_ = "idle.co";
   EXPECT_EQ(run(""), io::Exit::kFine) << err_.str();
-  EXPECT_EQ(rows().size(), 1) << out_.str();
+  ASSERT_EQ(rows().size(), 1) << out_.str();
+  EXPECT_EQ(rows().back().bytes, 2 * 4 * kElements);
+}
+
+// Its results could not be compared with the first one's.
+TEST_F(BenchFileTest, ACandidateThatWritesAnotherTensorIsRefused) {
+  std::ofstream(folder_ / "more.co")
+      << "template <[[tune(32, 64)]] int T = 32>\n"
+         "__co__ void twice(global f32 [N] x, global f32 [N] y, global f32 [N] z) {\n"
+         "  parallel b by cdiv(N, T) : block, t by T : thread {\n"
+         "    if (b * T + t < N) {\n"
+         "      y.at(b * T + t) = x.at(b * T + t) * 2.0f;\n"
+         "      if constexpr (T == 64) z.at(b * T + t) = 1.0f;\n"
+         "    }\n"
+         "  }\n"
+         "}\n";
+  io::Console console{.out = out_, .err = err_};
+  TuneOptions options;
+  options.program.file = folder_ / "more.co";
+  options.program.arch = "sm_90a";
+  options.shapes = {"N=100"};
+  EXPECT_EQ(driver::tune(options, console), io::Exit::kFine) << err_.str();
+  EXPECT_NE((out_.str() + err_.str())
+                .find("T=64 refused: it takes or writes other tensors than the first candidate"),
+            std::string::npos)
+      << out_.str() << err_.str();
 }
 
 TEST_F(BenchFileTest, GraphsAndEnergyAreMeasured) {

@@ -31,7 +31,8 @@ bool is_view(const ir::Function& function, std::size_t param) {
   return std::holds_alternative<ir::ViewType>(function.type(function.params[param].value));
 }
 
-// Whether two candidates take tensors of the same types and shapes.
+// Whether a candidate can be run on the first one's tensors, and its results be compared with those: they take
+// tensors of the same types and shapes, give all that the candidate reads, and write the same.
 bool take_the_same(const FileCandidate& left, const FileCandidate& right) {
   const auto& a = left.arguments.params;
   const auto& b = right.arguments.params;
@@ -41,7 +42,9 @@ bool take_the_same(const FileCandidate& left, const FileCandidate& right) {
         a[i].tensor.dtype == b[i].tensor.dtype && a[i].tensor.shape == b[i].tensor.shape;
     if (!same || is_view(left.function(), i) != is_view(right.function(), i)) return false;
   }
-  return true;
+  const std::vector<std::size_t> given = ir::given_params(left.function());
+  return std::ranges::includes(given, ir::read_params(right.function())) &&
+         ir::written_params(left.function()) == ir::written_params(right.function());
 }
 
 // Makes the inputs of one set; tensors that are only written stay without contents.
@@ -149,7 +152,7 @@ Result<void> FileField::prepare() {
       owner_ = &entrant;
       if (auto made = make_sets(entrant); !made) return made;
     } else if (!take_the_same(*owner_->candidate, *entrant.candidate)) {
-      entrant.refusal = "it takes other tensors than the first candidate";
+      entrant.refusal = "it takes or writes other tensors than the first candidate";
       continue;
     } else {
       copy_updated(*owner_->candidate, *entrant.candidate);
