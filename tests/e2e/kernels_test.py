@@ -161,10 +161,13 @@ SKINNY = (
 
 def skinny_cases():
     ways = [(way, TYPES[0]) for way in SKINNY] + list(zip(SKINNY, TYPES[1:]))
+    from_registers = itertools.cycle((False, True))
     for (tile_m, warpgroups, panels, in_flight, splits, stages, sharers, a_sharers), (dtype, out, acc) in ways:
         defines = dict(DTYPE=dtype, OUT=out, ACC=acc, TILE_M=tile_m, WARPGROUPS=warpgroups)
         defines |= dict(PANELS=panels, IN_FLIGHT=in_flight, SPLITS=splits, STAGES=stages)
         defines |= dict(SHARERS=sharers, A_SHARERS=a_sharers)
+        if splits > 1 and next(from_registers):
+            defines |= dict(BUFFERED=0)
         depth = depth_of(dtype) * panels
         for shape in shapes(tile_m, 64 * warpgroups, depth, stages, units_of(dtype, out)):
             rows = dict(LDC=shape["N"]) if splits > 1 else {}
@@ -555,6 +558,11 @@ MISTAKES = {
         ("foreach s in [S] x", "foreach s in [S - 1] x", "result-outside"),
         ("tile_n * WARPGROUPS + p, N", "tile_n * WARPGROUPS, N", "race"),
     ),
+    "gemm_skinny_sm90 of parts from registers": (
+        (".at(split, tile_m, tile_n * WARPGROUPS + p)", ".at(split, tile_m, tile_n * WARPGROUPS)", "mma-store-ambiguous"),
+        (".at(split, tile_m, tile_n * WARPGROUPS + p)", ".at(0, tile_m, tile_n * WARPGROUPS + p)", "race"),
+        ("mma.store.transp mc, partial", "if (p == 0) mma.store.transp mc, partial", "result-outside"),
+    ),
     "gemm_skinny_sm90 of blocks that share": (
         ("trigger.cluster empty[stage];", "trigger empty[stage];", "race"),
         ("wait empty[stage];", "", "phase-overrun"),
@@ -688,6 +696,10 @@ class NegativeControl(Broken):
     def test_skinny(self):
         shape, defines = dict(M=20, N=136, K=1000, LDC=136), dict(SPLITS=2, STAGES=2, WARPGROUPS=2)
         self.expect_all_found("gemm_skinny_sm90", shape, defines, PRODUCT)
+
+    def test_skinny_of_parts_from_registers(self):
+        shape, defines = dict(M=20, N=136, K=1000, LDC=136), dict(SPLITS=2, STAGES=2, WARPGROUPS=2, BUFFERED=0)
+        self.expect_all_found("gemm_skinny_sm90 of parts from registers", shape, defines, PRODUCT)
 
     def test_skinny_of_blocks_that_share(self):
         shape, defines = dict(M=60, N=200, K=1000), dict(SHARERS=2, STAGES=2)
