@@ -340,8 +340,9 @@ std::pair<double, double> times_of(const Measured& measured, const std::string& 
   return {own, least};
 }
 
-// Of 30 problems that nobody tuned the choice is nearly as fast as the best that was measured. One
+// Of 25 problems that nobody tuned the choice is nearly as fast as the best that was measured. One
 // choice was not among what was measured; whoever changes the model may have to measure more.
+// model_test.cpp has what was measured later.
 TEST(ModelTest, TheFirstIsNearlyTheFastestThatWasMeasured) {
   double product = 1;
   int near = 0;
@@ -363,9 +364,9 @@ TEST(ModelTest, TheFirstIsNearlyTheFastestThatWasMeasured) {
     near += loss <= 1.05 ? 1 : 0;
     EXPECT_LE(loss, 1.06) << text(problem) << ": " << way_of(best->cut);
   }
-  EXPECT_EQ(all, 30);
+  EXPECT_EQ(all, 25);
   EXPECT_LE(unmeasured, 1);
-  EXPECT_GE(near, 28);
+  EXPECT_GE(near, 23);
   EXPECT_LE(std::pow(product, 1.0 / (all - unmeasured)), 1.011);
 }
 

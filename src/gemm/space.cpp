@@ -294,7 +294,7 @@ void Walk::rings(Point point) {
   }
 }
 
-// That blocks load a tile together is timed, not modelled: as good as the same without comes behind it.
+// Blocks that load a tile together, as good as the same without, come behind it.
 void Walk::shared(Point point) {
   const std::int64_t rows = ceil_div(deciding.m, point.cut.m);
   const std::int64_t cols = ceil_div(deciding.n, point.cut.n);
