@@ -23,7 +23,8 @@ constexpr double kPartCycles = 1600;     // until the buffer is free for a furth
 constexpr double kRefillCycles = 3000;   // a block ends, the next one begins and its loads arrive
 constexpr double kStageCycles = 170;     // until one stage's barriers stand and its load has begun
 constexpr double kLaunchCycles = 6500;   // a kernel begins and ends
-constexpr double kFurtherCycles = 4500;  // a further launch: adds parts up, or copies
+constexpr double kAddingCycles = 4500;   // a further launch, that adds parts up
+constexpr double kCopyingCycles = 2700;  // an earlier one, that copies
 constexpr double kSumsBytes = 13.5;      // of parts, written and read again in one
 constexpr double kJoinCycles = 1500;     // the blocks of a cluster begin and end together
 constexpr double kMeetCycles =
@@ -185,13 +186,13 @@ double memory_seconds(const Problem& problem, const Cut& cut, const Tiles& tiles
 double adding_cycles(const Problem& problem, const Cut& cut, int multiprocessors) {
   if (cut.splits == 1) return 0;
   const double sums = number(problem.batch * cut.splits * problem.m * problem.n);
-  return kFurtherCycles + 2 * bytes_of(DType::kF32, 1) * sums / (kSumsBytes * multiprocessors);
+  return kAddingCycles + 2 * bytes_of(DType::kF32, 1) * sums / (kSumsBytes * multiprocessors);
 }
 
 // There and to the place with aligned rows.
 double copy_seconds(const Cut& cut, const target::Arch& arch) {
   if (cut.copied_bytes == 0) return 0;
-  return kFurtherCycles / (arch.clock_ghz * 1e9) +
+  return kCopyingCycles / (arch.clock_ghz * 1e9) +
          2.0 * number(cut.copied_bytes) / (arch.dram_gb_per_s * 1e9 * kMemoryShare);
 }
 

@@ -160,14 +160,14 @@ TEST(RecipeTest, RowsThatAreNotAlignedAreCopiedIntoTheWorkspace) {
 // Also where c leaves by bulk copies.
 TEST(RecipeTest, AnEpilogueReadsRowsThatAreNotAligned) {
   for (const std::int64_t n : {264, 263}) {
-    Problem problem = dense(257, n, 199);
+    Problem problem = dense(257, n, 1999);
     problem.c_spacing.row = n + 8;
     problem.residual_spacing.row = n + 3;
     problem.epilogue = {.has_alpha = true, .has_beta = true, .has_residual = true};
     const auto whole = normalised(problem);
     const auto choice = choose(*whole, hopper(), 132);
     ASSERT_TRUE(choice) << choice.error().text();
-    EXPECT_EQ(choice->kernel, "gemm_ragged_sm90");
+    ASSERT_EQ(choice->kernel, "gemm_ragged_sm90");
     const auto program = compile(*choice, hopper());
     ASSERT_TRUE(program) << program.error().text();
     const auto recipe = make_recipe(**program, *whole, hopper());
