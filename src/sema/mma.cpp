@@ -198,6 +198,9 @@ Instances instances_at(const Sema& sema, const Tile& tile, ir::ValueId view) {
     out.count = out.count * extent;
     if (!extent.is(1) && !place.vars.contains(var)) out.told_apart = false;
   }
+  const auto all = out.count.constant();
+  const auto region = enclosing_region(sema);
+  if (region && all) out.count = std::min(*all, region->threads / unit);
   return out;
 }
 
