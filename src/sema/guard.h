@@ -14,8 +14,8 @@ namespace kiln::sema {
 // and such that `&&` or `||` join. Who calls it makes `sema.guards` shorter again behind the branch.
 void learn(Sema& sema, ir::ValueId condition, bool holds);
 
-// The largest value that the expression takes in a thread that comes here, where that is `extent` or more; none where it is
-// not known or nobody comes.
+// The largest value that the expression takes in a thread that comes here, as far as is known, where that is
+// `extent` or more; none where it has no known bound, or nobody comes.
 [[nodiscard]] std::optional<std::int64_t> too_large_here(const Sema& sema, const ir::Expr& expr,
                                                          std::int64_t extent);
 

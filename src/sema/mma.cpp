@@ -23,6 +23,7 @@
 #include "sema/tile.h"
 #include "sema/tile_array.h"
 #include "sema/view.h"
+#include "support/integer.h"
 #include "target/arch.h"
 
 namespace kiln::sema {
@@ -200,7 +201,7 @@ Instances instances_at(const Sema& sema, const Tile& tile, ir::ValueId view) {
   }
   const auto all = out.count.constant();
   const auto region = enclosing_region(sema);
-  if (region && all) out.count = std::min(*all, region->threads / unit);
+  if (region && all) out.count = std::min(*all, ceil_div(region->threads, unit));
   return out;
 }
 
