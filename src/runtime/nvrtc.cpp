@@ -33,13 +33,17 @@ struct Api {
   const char* (*error_text)(Status status) = nullptr;
   std::string path;  // of the library
 
-  // "13.0"; empty when it does not say.
-  // NVRTC documentation, "Caching".
-  [[nodiscard]] bool keeps_results() const {
+  [[nodiscard]] bool is_from(int wanted_major, int wanted_minor) const {
     int major = 0;
     int minor = 0;
-    return version(&major, &minor) == 0 && (major > 12 || (major == 12 && minor >= 9));
+    if (version(&major, &minor) != 0) return false;
+    return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
   }
+  // NVRTC documentation, "Caching".
+  [[nodiscard]] bool keeps_results() const { return is_from(12, 9); }
+  // Whether it compiles a program's kernels at the same time, on all cores: 12.4 does not know the option, 12.6 does.
+  [[nodiscard]] bool splits_programs() const { return is_from(12, 6); }
+  // "13.0"; empty when it does not say.
   [[nodiscard]] std::string version_text() const {
     int major = 0;
     int minor = 0;
@@ -84,6 +88,7 @@ Result<std::string> run_compiler(const Api& api, Program program, const CompileR
   std::vector<const char*> options;
   for (const std::string& option : request.options) options.push_back(option.c_str());
   if (request.anew && api.keeps_results()) options.push_back("--no-cache");
+  if (api.splits_programs()) options.push_back("--split-compile=0");
   const Status status = api.compile(program, static_cast<int>(options.size()), options.data());
   std::string log = program_log(api, program);
   if (status == 0) return log;

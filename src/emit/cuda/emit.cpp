@@ -193,11 +193,7 @@ std::string opening_text(const ir::Module& module, const Sources& sources,
   for (const std::string& header : requirements.headers) {
     out += format("#include \"kiln/device/{}\"\n", header);
   }
-  for (const target::Mma* mma : requirements.mmas) out += "\n" + wrapper(*mma);
-  for (const target::Mma* mma : requirements.register_mmas) {
-    out += "\n" + wrapper_with_registers(*mma);
-  }
-  for (const target::Copy* copy : requirements.copies) out += "\n" + wrapper(*copy);
+  for (const auto& [name, text] : requirements.wrappers) out += "\n" + text;
   return out + types_named(module);
 }
 
@@ -213,8 +209,7 @@ std::string own_line(const std::string& text, const EmitOptions& options) {
 std::string emit(const ir::Module& module, const Sources& sources, const EmitOptions& options) {
   KILN_CHECK(module.form == ir::Form::kDecided, "emitting a module that is not decided");
   KILN_CHECK(module.arch != nullptr, "emitting a module without an architecture");
-  Requirements requirements{
-      .headers = {"types.cuh"}, .mmas = {}, .register_mmas = {}, .copies = {}};
+  Requirements requirements{.headers = {"types.cuh"}, .wrappers = {}};
   std::vector<std::string> kernels;
   std::string launchers;
   for (const ir::Function& function : module.functions) {

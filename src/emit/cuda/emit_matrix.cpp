@@ -88,7 +88,6 @@ struct MatrixIssue {
 template <class Move>
 std::vector<MatrixIssue> matrix_issues(Kernel& kernel, const Move& move) {
   const target::Copy& instruction = *move.instruction;
-  kernel.requirements.require(instruction);
   kernel.requirements.headers.insert("memory.cuh");
   const ir::ResolvedView view = ir::resolve_view(kernel.function, move.view);
   const auto lanes = static_cast<std::int64_t>(size(instruction.address_map));
@@ -121,7 +120,7 @@ void emit_matrix_load(Kernel& kernel, const ir::Load& load) {
   for (const MatrixIssue& issue : matrix_issues(kernel, load)) {
     const std::string to = format("&{}[{}]", kernel.name(load.frag), issue.first);
     kernel.out.call(
-        wrapper_name(*load.instruction),
+        kernel.requirements.require(*load.instruction),
         {own == wanted ? to : format("reinterpret_cast<{}*>({})", wanted, to), issue.row});
   }
 }
@@ -147,7 +146,7 @@ void emit_matrix_store(Kernel& kernel, const ir::Store& store) {
       from = format("kiln::packed<{}, {}, {}>({}, {}).registers", store.instruction->matrices,
                     type_name(memory), type_name(whole.dtype), frag, 2 * first);
     }
-    kernel.out.call(wrapper_name(*store.instruction), {issue.row, from});
+    kernel.out.call(kernel.requirements.require(*store.instruction), {issue.row, from});
   }
 }
 
@@ -609,51 +608,64 @@ void emit_op(Kernel& kernel, const Op&, const ir::Scale& scale) {
 
 namespace {
 
+// The first of the registers of a repetition of the instruction.
+std::int64_t first_register(const Registers& registers, std::int64_t rep_row,
+                            std::int64_t rep_col) {
+  return registers.per(target::first_value(registers.fragment, static_cast<int>(rep_row),
+                                           static_cast<int>(rep_col)));
+}
+
 std::string atom_registers(Kernel& kernel, ValueId frag, const Registers& registers,
                            std::int64_t rep_row, std::int64_t rep_col) {
-  const int value =
-      target::first_value(registers.fragment, static_cast<int>(rep_row), static_cast<int>(rep_col));
-  return format("&{}[{}]", kernel.name(frag), registers.per(value));
+  return format("&{}[{}]", kernel.name(frag), first_register(registers, rep_row, rep_col));
 }
 
-// A descriptor counts in units of 16 bytes.
-std::string moved_descriptor(Kernel& kernel, ValueId frag, std::int64_t bytes) {
-  return bytes == 0 ? kernel.name(frag) : format("{} + {}", kernel.name(frag), bytes / 16);
-}
-
-// Whether products are added to what the sum is so far: what follows the other arguments; empty: they are.
-std::string adds_argument(Kernel& kernel, const ir::Mma& mma) {
-  if (mma.adds.is(1)) return "";
-  return mma.adds.is(0) ? ", false" : format(", {} > 0", kernel.text(mma.adds));
-}
-
-// One call for each repetition along K.
-void emit_product(Kernel& kernel, const ir::Mma& mma) {
-  const bool a_registers = mma.a_steps.empty();
-  const auto col = [](ir::Major major) { return major == ir::Major::kCol ? 1 : 0; };
-  std::string function =
-      a_registers ? wrapper_name_with_registers(*mma.atom) : wrapper_name(*mma.atom);
-  if (a_registers) {
-    kernel.requirements.require_with_registers(*mma.atom);
+// An operand at each step: the array or the descriptor, and where its numbers or its tile begin.
+void add_operand(std::vector<std::string>& arguments, const std::string& name,
+                 const std::vector<std::int64_t>& starts, bool registers) {
+  if (starts.size() > 1) {
+    arguments.push_back(name);
+    arguments.push_back(format(
+        "{{{}}}", join(starts, ", ", [](std::int64_t start) { return format("{}", start); })));
+  } else if (registers) {
+    arguments.push_back(format("&{}[{}]", name, starts[0]));
   } else {
-    kernel.requirements.require(*mma.atom);
+    arguments.push_back(starts[0] == 0 ? name : format("{} + {}", name, starts[0]));
   }
+}
+
+// One call for all repetitions along K.
+void emit_product(Kernel& kernel, const ir::Mma& mma) {
+  constexpr int kUnit = 16;  // bytes that a descriptor counts in
+  const bool a_registers = mma.a_steps.empty();
+  const auto steps = static_cast<int>(mma.repeats[2]);
+  std::string function = kernel.requirements.require(
+      StepsOf{.mma = *mma.atom, .a_registers = a_registers, .steps = steps});
+  const auto col = [](ir::Major major) { return major == ir::Major::kCol ? 1 : 0; };
   if (mma.atom->transposes) {
     function += a_registers ? format("<{}>", col(mma.b_major))
                             : format("<{}, {}>", col(mma.a_major), col(mma.b_major));
   }
-  for (std::int64_t i = 0; i < mma.repeats[2]; ++i) {
-    const auto k = static_cast<std::size_t>(mma.part(i));
-    const std::string a = a_registers
-                              ? atom_registers(kernel, mma.a, registers_of(kernel.function, mma.a),
-                                               0, static_cast<std::int64_t>(k))
-                              : moved_descriptor(kernel, mma.a, mma.a_steps[k]);
-    const std::string metadata =
-        mma.metadata.valid() ? format(", {}[{}]", kernel.name(mma.metadata), k) : "";
-    kernel.out.line(format("{}({}, {}, {}{}{});", function, kernel.name(mma.c), a,
-                           moved_descriptor(kernel, mma.b, mma.b_steps[k]), metadata,
-                           i == 0 ? adds_argument(kernel, mma) : ""));
+  std::vector<std::int64_t> a;
+  std::vector<std::int64_t> b;
+  std::vector<std::int64_t> metadata;
+  for (int i = 0; i < steps; ++i) {
+    const std::int64_t part = mma.part(i);
+    const auto k = static_cast<std::size_t>(part);
+    a.push_back(a_registers ? first_register(registers_of(kernel.function, mma.a), 0, part)
+                            : mma.a_steps[k] / kUnit);
+    b.push_back(mma.b_steps[k] / kUnit);
+    metadata.push_back(part);
   }
+  std::vector<std::string> arguments = {kernel.name(mma.c)};
+  add_operand(arguments, kernel.name(mma.a), a, a_registers);
+  add_operand(arguments, kernel.name(mma.b), b, false);
+  if (mma.metadata.valid()) add_operand(arguments, kernel.name(mma.metadata), metadata, true);
+  // Whether products are added to what the sum is so far.
+  if (!mma.adds.is(1)) {
+    arguments.push_back(mma.adds.is(0) ? "false" : format("{} > 0", kernel.text(mma.adds)));
+  }
+  kernel.out.call(function, arguments);
 }
 
 }  // namespace
@@ -661,7 +673,7 @@ void emit_product(Kernel& kernel, const ir::Mma& mma) {
 // One call for each repetition of the instruction, contraction innermost.
 void emit_op(Kernel& kernel, const Op&, const ir::Mma& mma) {
   if (mma.atom->reads_shared) return emit_product(kernel, mma);
-  kernel.requirements.require(*mma.atom);
+  const std::string function = kernel.requirements.require(*mma.atom);
   const Registers a = registers_of(kernel.function, mma.a);
   const Registers b = registers_of(kernel.function, mma.b);
   const Registers c = registers_of(kernel.function, mma.c);
@@ -671,7 +683,7 @@ void emit_op(Kernel& kernel, const Op&, const ir::Mma& mma) {
         const std::int64_t k = mma.part(i);
         const std::string metadata =
             mma.metadata.valid() ? format(", {}[{}]", kernel.name(mma.metadata), k) : "";
-        kernel.out.line(format("{}({}, {}, {}{});", wrapper_name(*mma.atom),
+        kernel.out.line(format("{}({}, {}, {}{});", function,
                                atom_registers(kernel, mma.c, c, m, n),
                                atom_registers(kernel, mma.a, a, m, k),
                                atom_registers(kernel, mma.b, b, n, k), metadata));

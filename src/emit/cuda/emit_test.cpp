@@ -124,7 +124,8 @@ TEST(EmitTest, ProductsBringTheirHeaderAndWrappers) {
   EXPECT_TRUE(has(both, "#include \"kiln/device/wgmma.cuh\""));
   EXPECT_EQ(both.find("_registers("), std::string::npos);
   const std::string registers = emitted("operand_in_registers.kir");
-  EXPECT_TRUE(has(registers, "m64n24k16_f32_f16_registers<0>(mc, &ma[4], mb + 2);"));
+  EXPECT_TRUE(has(registers,
+                  "m64n24k16_f32_f16_registers_x4<0>(mc, ma, {0, 4, 8, 12}, mb, {0, 2, 4, 6});"));
   EXPECT_EQ(registers.find("kiln::u64 a,"), std::string::npos);
   EXPECT_EQ(emitted("one_warp.kir").find("wgmma"), std::string::npos);
 }

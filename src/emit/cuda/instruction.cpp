@@ -53,87 +53,154 @@ RegisterType register_type(DType dtype) {
 std::string wrapper_name(const target::Mma& mma) { return word_of(format("mma_{}", mma.name)); }
 std::string wrapper_name(const target::Copy& copy) { return word_of(copy.name); }
 
-std::string wrapper_name_with_registers(const target::Mma& mma) {
-  return wrapper_name(mma) + "_registers";
+std::string wrapper_name(const StepsOf& products) {
+  return format("{}{}{}", wrapper_name(products.mma), products.a_registers ? "_registers" : "",
+                products.steps == 1 ? std::string() : format("_x{}", products.steps));
 }
 
 namespace {
 
 // A list of many registers, on lines of their own inside an assembly string.
-std::string numbered_lines(int first, int count) {
+// A line ends with `ending`: one of a macro with a backslash.
+std::string numbered_lines(int first, int count, std::string_view ending = "") {
   constexpr int kEach = 16;
   std::string out = "{";
   for (int i = 0; i < count; ++i) {
-    const std::string_view separator = i == 0 ? "" : i % kEach == 0 ? ", \"\n      \" " : ", ";
-    out += format("{}%{}", separator, first + i);
+    if (i > 0) out += i % kEach == 0 ? format(", \"{}\n      \" ", ending) : ", ";
+    out += format("%{}", first + i);
   }
   return out + "}";
 }
 
-std::string constraint_lines(const std::vector<AsmOperand>& operands) {
-  constexpr std::size_t kEach = 8;
+std::string constraint_lines(const std::vector<AsmOperand>& operands, std::size_t each) {
   std::string out;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    const std::string_view separator = i == 0 ? "" : i % kEach == 0 ? ",\n        " : ", ";
+    const std::string_view separator = i == 0 ? "" : i % each == 0 ? ",\n        " : ", ";
     out += format("{}\"{}\"({})", separator, operands[i].constraint, operands[i].expression);
   }
   return out;
 }
 
-// The wrapper of an instruction that reads B, and A unless `a_registers`, from shared memory. Where
-// operands can lie either way, the template's arguments say which: 0 along the contraction.
-std::string wrapper_of_descriptors(const target::Mma& mma, bool a_registers) {
-  const RegisterType c = register_type(mma.acc);
-  const int c_count = asm_registers(mma, target::Operand::kC);
-  std::vector<AsmOperand> inputs = {{"a", "l"}};
-  if (a_registers) inputs = operands("a", asm_registers(mma, target::Operand::kA), "r");
-  const auto a_count = static_cast<int>(inputs.size());
-  inputs.push_back({"b", "l"});
-  const std::string a = a_registers ? numbered_lines(c_count, a_count) : format("%{}", c_count);
-  int next = c_count + a_count;
-  std::string list = format("{}, %{}", a, next++);
-  if (mma.sparse) {
-    list += format(", %{}, 0", next++);  // the metadata, and which lanes give it
-    inputs.push_back({"metadata", "r"});
-  }
-  list += ", p";
-  // Signs, which integers have none of, and directions.
-  if (is_float(mma.acc)) list += ", 1, 1";
-  const int directions = !mma.transposes ? 0 : a_registers ? 1 : 2;
-  for (int i = 0; i < directions; ++i) list += format(", %{}", next++);
-  constexpr const char* kTemplate[] = {"", "template <int BCol>\n",
-                                       "template <int ACol, int BCol>\n"};
-  if (directions == 2) inputs.push_back({"ACol", "n"});
-  if (directions >= 1) inputs.push_back({"BCol", "n"});
-  inputs.push_back({"int(adds)", "r"});
-  const std::string_view from = a_registers ? "a in registers, b a descriptor" : "both descriptors";
-  return format(
-      "// {}: c += a * b, by the threads of one {} together, {}. It runs on.\n"
-      "{}__device__ inline void {}({} (&c)[{}], {}, kiln::u64 b{}, bool adds = true) {{\n"
-      "  asm volatile(\n"
-      "      \"{{ .reg .pred p; setp.ne.b32 p, %{}, 0; \"\n"
-      "      \"{} \"\n"
-      "      \"{}, \"\n"
-      "      \"{}; }}\"\n"
-      "      : {}\n"
-      "      : {});\n"
-      "}}\n",
-      mma.name, target::name(mma.scope), from, kTemplate[directions],
-      a_registers ? wrapper_name_with_registers(mma) : wrapper_name(mma), c.type, c_count,
-      a_registers ? "const unsigned* a" : "kiln::u64 a", mma.sparse ? ", unsigned metadata" : "",
-      next, mma.ptx, numbered_lines(0, c_count), list,
-      constraint_lines(operands("c", c_count, format("+{}", c.constraint))),
-      constraint_lines(inputs));
+// An operand of products one after the other: how the wrapper takes it, and what the statement takes of it for each step.
+struct Source {
+  std::string parameters;
+  std::vector<AsmOperand> operands = {};
+};
+
+// Of several steps each has a number of its own that is added: as[2].
+std::string start_of(const std::string& name, int steps, int step) {
+  return steps == 1 ? "" : format("{}s[{}]", name, step);
 }
+
+std::string parameters_of(const std::string& declared, const std::string& name, int steps) {
+  return steps == 1 ? declared : format("{}, const int (&{}s)[{}]", declared, name, steps);
+}
+
+Source descriptor(const std::string& name, int steps) {
+  Source out = {parameters_of("kiln::u64 " + name, name, steps)};
+  for (int step = 0; step < steps; ++step) {
+    const std::string start = start_of(name, steps, step);
+    out.operands.push_back({start.empty() ? name : format("{} + {}", name, start), "l"});
+  }
+  return out;
+}
+
+Source registers(const std::string& name, int count, int steps) {
+  Source out = {parameters_of("const unsigned* " + name, name, steps)};
+  for (int step = 0; step < steps; ++step) {
+    const std::string start = start_of(name, steps, step);
+    for (int r = 0; r < count; ++r) {
+      const std::string index = start.empty() ? format("{}", r)
+                                : r == 0      ? start
+                                              : format("{} + {}", start, r);
+      out.operands.push_back({format("{}[{}]", name, index), "r"});
+    }
+  }
+  return out;
+}
+
+// The statement's operands behind the sum's registers; an operand's number is that of those before it.
+struct Inputs {
+  int first = 0;
+  std::vector<AsmOperand> operands = {};
+  std::string parameters = {};
+
+  int add(const Source& source) {
+    const int number = add_operands(source.operands);
+    parameters += ", " + source.parameters;
+    return number;
+  }
+  int add_operands(const std::vector<AsmOperand>& more) {
+    const int number = first + static_cast<int>(operands.size());
+    operands.insert(operands.end(), more.begin(), more.end());
+    return number;
+  }
+};
+
+// What the sum's registers are called where several instructions have them.
+constexpr const char* kSums = "KILN_SUMS";
 
 }  // namespace
 
-std::string wrapper_with_registers(const target::Mma& mma) {
-  return wrapper_of_descriptors(mma, true);
+// Where operands can lie either way, the template's arguments say which: 0 along the contraction.
+std::string wrapper(const StepsOf& products) {
+  const target::Mma& mma = products.mma;
+  const int steps = products.steps;
+  const RegisterType c = register_type(mma.acc);
+  const int c_count = asm_registers(mma, target::Operand::kC);
+  const int a_count = products.a_registers ? asm_registers(mma, target::Operand::kA) : 1;
+  Inputs inputs = {.first = c_count};
+  const int a =
+      inputs.add(products.a_registers ? registers("a", a_count, steps) : descriptor("a", steps));
+  const int b = inputs.add(descriptor("b", steps));
+  const int metadata = mma.sparse ? inputs.add(registers("meta", 1, steps)) : 0;
+  const int directions = !mma.transposes ? 0 : products.a_registers ? 1 : 2;
+  // Signs, which integers have none of, and directions.
+  std::string modifiers = is_float(mma.acc) ? ", 1, 1" : "";
+  if (directions == 2) modifiers += format(", %{}", inputs.add_operands({{"ACol", "n"}}));
+  if (directions >= 1) modifiers += format(", %{}", inputs.add_operands({{"BCol", "n"}}));
+  const int adds = inputs.add_operands({{"int(adds)", "r"}});
+
+  const std::string sums = steps == 1 ? numbered_lines(0, c_count) : format("\" {} \"", kSums);
+  std::string text;
+  for (int step = 0; step < steps; ++step) {
+    std::string list = products.a_registers ? numbered_lines(a + step * a_count, a_count)
+                                            : format("%{}", a + step);
+    list += format(", %{}", b + step);
+    if (mma.sparse) list += format(", %{}, 0", metadata + step);  // and which lanes give it
+    text += format("      \"{} {}, \"\n      \"{}, {}{}; {}\"\n", mma.ptx, sums, list,
+                   step == 0 ? "p" : "q", modifiers, step + 1 == steps ? "}" : "");
+  }
+  constexpr const char* kTemplate[] = {"", "template <int BCol>\n",
+                                       "template <int ACol, int BCol>\n"};
+  const std::string from =
+      products.a_registers ? "a in registers, b a descriptor" : "both descriptors";
+  const std::string threads =
+      format("by the threads of one {} together, {}", target::name(mma.scope), from);
+  const std::string comment =
+      steps == 1 ? format("// {}: c += a * b, {}. It runs on.\n", mma.name, threads)
+                 : format(
+                       "// {} products {}: c += a * b, {}.\n"
+                       "// Of product i they begin as[i] and bs[i] further. They run on.\n",
+                       steps, mma.name, threads);
+  return format(
+      "{}{}__device__ inline void {}({} (&c)[{}]{}, bool adds = true) {{\n"
+      "{}"
+      "  asm volatile(\n"
+      "      \"{{ .reg .pred p{}; setp.ne.b32 p, %{}, 0; {}\"\n"
+      "{}"
+      "      : {}\n"
+      "      : {});\n"
+      "{}}}\n",
+      comment, kTemplate[directions], wrapper_name(products), c.type, c_count, inputs.parameters,
+      steps == 1 ? "" : format("#define {} \"{}\"\n", kSums, numbered_lines(0, c_count, " \\")),
+      steps == 1 ? "" : ", q", adds, steps == 1 ? "" : "setp.eq.b32 q, 0, 0; ", text,
+      constraint_lines(operands("c", c_count, format("+{}", c.constraint)), 8),
+      constraint_lines(inputs.operands, steps == 1 ? 8 : 4),
+      steps == 1 ? "" : format("#undef {}\n", kSums));
 }
 
 std::string wrapper(const target::Mma& mma) {
-  if (mma.reads_shared) return wrapper_of_descriptors(mma, false);
   const RegisterType a = register_type(mma.a);
   const RegisterType b = register_type(mma.b);
   const RegisterType c = register_type(mma.acc);

@@ -25,13 +25,20 @@ struct RegisterType {
 [[nodiscard]] std::string wrapper_name(const target::Mma& mma);
 [[nodiscard]] std::string wrapper_name(const target::Copy& copy);
 
-// The name of the wrapper of a row that reads_shared, for A in registers.
-[[nodiscard]] std::string wrapper_name_with_registers(const target::Mma& mma);
-
-// Its definition, with a comment. A row that reads_shared takes descriptors. Only matrix loads and
-// stores have one among the copies.
+// Its definition, with a comment. Operands are registers. Only matrix loads and stores have one among the copies.
 [[nodiscard]] std::string wrapper(const target::Mma& mma);
-[[nodiscard]] std::string wrapper_with_registers(const target::Mma& mma);
 [[nodiscard]] std::string wrapper(const target::Copy& copy);
+
+// Products with B, and A unless `a_registers`, in shared memory, which descriptors place: `steps` of them, one after the
+// other, are added to one sum. They are one statement of assembly, whose operands the sum's registers are once: statements of
+// one product each, which all read and write them, take a compiler twice as long as the rest of an attention kernel does.
+struct StepsOf {
+  const target::Mma& mma;  // a row that reads_shared
+  bool a_registers = false;
+  int steps = 1;
+};
+[[nodiscard]] std::string wrapper_name(
+    const StepsOf& products);  // "mma_m64n128k16_f32_bf16_registers_x8"
+[[nodiscard]] std::string wrapper(const StepsOf& products);
 
 }  // namespace kiln::emit

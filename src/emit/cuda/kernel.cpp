@@ -17,29 +17,11 @@ using ir::VarId;
 
 namespace {
 
-// Rows are few: a list in order of their names keeps the text independent of addresses.
-template <class Row>
-void insert_by_name(std::vector<const Row*>& rows, const Row& row) {
-  const auto at =
-      std::ranges::lower_bound(rows, row.name, {}, [](const Row* r) { return r->name; });
-  if (at == rows.end() || *at != &row) rows.insert(at, &row);
-}
-
 // Their variables come behind those of the function.
 std::vector<Shorthand> numbered(std::vector<Shorthand> names, std::size_t first) {
   for (Shorthand& name : names) name.var = VarId{static_cast<std::uint32_t>(first++)};
   return names;
 }
-
-}  // namespace
-
-void Requirements::require(const target::Mma& mma) { insert_by_name(mmas, mma); }
-void Requirements::require_with_registers(const target::Mma& mma) {
-  insert_by_name(register_mmas, mma);
-}
-void Requirements::require(const target::Copy& copy) { insert_by_name(copies, copy); }
-
-namespace {
 
 void collect_dividends(const Expr& expr, std::set<VarId>& out) {
   for (const ir::Term& term : expr.terms()) {

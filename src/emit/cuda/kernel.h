@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "emit/cuda/instruction.h"
 #include "emit/cuda/launch_plan.h"
 #include "emit/cuda/names.h"
 #include "emit/cuda/shorthand.h"
@@ -20,14 +21,15 @@ namespace kiln::emit {
 
 // What the kernels of a file need at its top.
 struct Requirements {
-  std::set<std::string> headers;  // "copy.cuh"
-  std::vector<const target::Mma*> mmas;
-  std::vector<const target::Mma*> register_mmas;  // that read shared memory, with A in registers
-  std::vector<const target::Copy*> copies;
+  std::set<std::string> headers;                // "copy.cuh"
+  std::map<std::string, std::string> wrappers;  // of instructions, by name
 
-  void require(const target::Mma& mma);
-  void require_with_registers(const target::Mma& mma);
-  void require(const target::Copy& copy);
+  // The instruction's wrapper: its name.
+  std::string require(const auto& instruction) {
+    const std::string name = wrapper_name(instruction);
+    if (!wrappers.contains(name)) wrappers[name] = wrapper(instruction);
+    return name;
+  }
 };
 
 struct TextOptions {

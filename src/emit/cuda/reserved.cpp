@@ -197,10 +197,20 @@ bool is_narrowing(std::string_view name) {
   });
 }
 
+// Without the number of steps at the end: mma_m64n64k16_f32_f16 of mma_m64n64k16_f32_f16_x4.
+std::string_view without_steps(std::string_view name) {
+  const std::size_t mark = name.rfind("_x");
+  if (mark == std::string_view::npos) return name;
+  const std::string_view steps = name.substr(mark + 2);
+  return !steps.empty() && std::ranges::all_of(steps, is_digit) ? name.substr(0, mark) : name;
+}
+
 // mma_m16n8k16_f32_f16, ldmatrix_x4: functions that stand in front of the kernels.
 bool is_wrapper(std::string_view name) {
-  const auto is_mma = [&](const target::Mma& mma) {
-    return wrapper_name(mma) == name || wrapper_name_with_registers(mma) == name;
+  const auto is_mma = [&, alone = without_steps(name)](const target::Mma& mma) {
+    if (!mma.reads_shared) return wrapper_name(mma) == name;
+    return wrapper_name(StepsOf{.mma = mma}) == alone ||
+           wrapper_name(StepsOf{.mma = mma, .a_registers = true}) == alone;
   };
   if (name.starts_with("mma_") && std::ranges::any_of(target::all_mmas(), is_mma)) return true;
   return std::ranges::any_of(target::all_copies(), [&](const target::Copy& copy) {
