@@ -161,6 +161,10 @@ std::string wrapper(const StepsOf& products) {
   if (directions >= 1) modifiers += format(", %{}", inputs.add_operands({{"BCol", "n"}}));
   const int adds = inputs.add_operands({{"int(adds)", "r"}});
 
+  // `&`: the first step writes them, and the others read A's registers yet. Without it a compiler may take one register for both
+  // where they hold the same.
+  const std::vector<AsmOperand> sums_operands =
+      operands("c", c_count, format("+&{}", c.constraint));
   const std::string sums = steps == 1 ? numbered_lines(0, c_count) : format("\" {} \"", kSums);
   std::string text;
   for (int step = 0; step < steps; ++step) {
@@ -195,8 +199,7 @@ std::string wrapper(const StepsOf& products) {
       comment, kTemplate[directions], wrapper_name(products), c.type, c_count, inputs.parameters,
       steps == 1 ? "" : format("#define {} \"{}\"\n", kSums, numbered_lines(0, c_count, " \\")),
       steps == 1 ? "" : ", q", adds, steps == 1 ? "" : "setp.eq.b32 q, 0, 0; ", text,
-      constraint_lines(operands("c", c_count, format("+{}", c.constraint)), 8),
-      constraint_lines(inputs.operands, steps == 1 ? 8 : 4),
+      constraint_lines(sums_operands, 8), constraint_lines(inputs.operands, steps == 1 ? 8 : 4),
       steps == 1 ? "" : format("#undef {}\n", kSums));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "emit/cuda/emit.h"
 #include "emit/cuda/samples_for_test.h"
@@ -71,6 +72,49 @@ __global__ void all(const signed char* a, const short* b, const int* c, int* y) 
   for (const char* instruction : {"max.s32", "min.s32", "max.s16", "min.s16"}) {
     EXPECT_EQ(text->find(instruction), std::string::npos) << instruction;
   }
+  if (!HasFailure()) std::filesystem::remove_all(folder);
+}
+
+// What stands between braces: "%r1, %r2" of "{%r1, %r2}, ...".
+std::vector<std::string> lists_in(const std::string& line) {
+  std::vector<std::string> out;
+  for (std::size_t at = line.find('{'); at != std::string::npos; at = line.find('{', at + 1)) {
+    out.push_back(line.substr(at + 1, line.find('}', at) - at - 1));
+  }
+  return out;
+}
+
+// The first of a statement's products writes the sum, and the others read A yet: no register may be both, though both hold the
+// same in front of it.
+TEST(Nvcc, SumsOfSeveralStepsHaveRegistersOfTheirOwn) {
+  Sources sources;
+  const ir::Module module =
+      load_sample(KILN_EMIT_TESTDATA "/sum_begins_with_its_operand.kir", sources);
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kiln_nvcc_sums";
+  std::filesystem::create_directories(folder);
+  const std::string source = (folder / "sums.cu").string();
+  const std::string ptx = (folder / "sums.ptx").string();
+  ASSERT_TRUE(write_file(source, emit(module, sources)));
+  const std::string command = format("'{}' -std=c++17 -arch=sm_90a -I'{}' -ptx -o '{}' '{}'",
+                                     KILN_NVCC, KILN_INCLUDE, ptx, source);
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  const auto text = read_file(ptx);
+  ASSERT_TRUE(text);
+  std::istringstream lines(*text);
+  int products = 0;
+  for (std::string line; std::getline(lines, line);) {
+    for (std::size_t at = line.find("wgmma.mma_async"); at != std::string::npos;
+         at = line.find("wgmma.mma_async", at + 1)) {
+      const std::vector<std::string> lists = lists_in(line.substr(at, line.find(';', at) - at));
+      ASSERT_EQ(lists.size(), 2) << line;
+      std::istringstream of_a(lists[1]);
+      for (std::string name; std::getline(of_a >> std::ws, name, ',');) {
+        EXPECT_EQ((lists[0] + ",").find(name + ","), std::string::npos) << name << " in " << line;
+      }
+      ++products;
+    }
+  }
+  EXPECT_EQ(products, 2);
   if (!HasFailure()) std::filesystem::remove_all(folder);
 }
 
