@@ -60,8 +60,8 @@ std::string wrapper_name(const StepsOf& products) {
 
 namespace {
 
-// A list of many registers, on lines of their own inside an assembly string.
-// A line ends with `ending`: one of a macro with a backslash.
+// A list of many registers, on lines of their own inside an assembly string. A line ends with `ending`: one of a macro with a
+// backslash.
 std::string numbered_lines(int first, int count, std::string_view ending = "") {
   constexpr int kEach = 16;
   std::string out = "{";
@@ -161,8 +161,8 @@ std::string wrapper(const StepsOf& products) {
   if (directions >= 1) modifiers += format(", %{}", inputs.add_operands({{"BCol", "n"}}));
   const int adds = inputs.add_operands({{"int(adds)", "r"}});
 
-  // `&`: the first step writes them, and the others read A's registers yet. Without it a compiler may take one register for both
-  // where they hold the same.
+  // `&`: the first step writes them before the others have read A's registers. Without it a compiler may take one register for
+  // both where they hold the same.
   const std::vector<AsmOperand> sums_operands =
       operands("c", c_count, format("+&{}", c.constraint));
   const std::string sums = steps == 1 ? numbered_lines(0, c_count) : format("\" {} \"", kSums);

@@ -31,7 +31,7 @@ struct RegisterType {
 
 // Products with B, and A unless `a_registers`, in shared memory, which descriptors place: `steps` of them, one after the
 // other, are added to one sum. They are one statement of assembly, whose operands the sum's registers are once: statements of
-// one product each, which all read and write them, take a compiler twice as long as the rest of an attention kernel does.
+// one product each, which all read and write them, take NVVM as long as the rest of an attention kernel does.
 struct StepsOf {
   const target::Mma& mma;  // a row that reads_shared
   bool a_registers = false;

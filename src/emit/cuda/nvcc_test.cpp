@@ -84,8 +84,8 @@ std::vector<std::string> lists_in(const std::string& line) {
   return out;
 }
 
-// The first of a statement's products writes the sum, and the others read A yet: no register may be both, though both hold the
-// same in front of it.
+// The first of a statement's products writes the sum before the others have read A: no register may be both, though both hold
+// the same in front of it.
 TEST(Nvcc, SumsOfSeveralStepsHaveRegistersOfTheirOwn) {
   Sources sources;
   const ir::Module module =
